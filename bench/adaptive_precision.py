@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno.statistics import block_counts, precision, stats
-from netdyno.statistics.stats import Floats
+from netdyno.kit.statistics import block_counts, precision, stats
+from netdyno.kit.statistics.stats import Floats
 
 NOISE = 0.05
 """Standard deviation of the log figure of one trial, unless stated otherwise."""

@@ -40,12 +40,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from turns import Batches, measure
 
 from netdyno.analysis.analysis import analyse
-from netdyno.base.paths import build_dir
-from netdyno.contestants import own
+from netdyno.kit.paths import build_dir
+from netdyno.kit.statistics.stats import Comparison
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment, OnOff, Scenario
 from netdyno.model.run import Run
-from netdyno.statistics.stats import Comparison
+from netdyno.question.contestants import own
 
 BASE = "plain"
 WORK_NS, LATE_US, RARE_US = 100_000, 2000, 10_000

@@ -1,7 +1,7 @@
 """Compares methods of finding differences between contestants: the figures of docs/adr/statistics.md, from simulation.
 
     python bench/comparison_methods.py [RUNS]                   the tables; a stored machine from TABLE
-    python bench/comparison_methods.py --look [RUNS]            what a further look does (run/further_look.py)
+    python bench/comparison_methods.py --look [RUNS]            what a further look does (measure/run/further_look.py)
     python bench/comparison_methods.py --distil RUN.sqlite...   write TABLE from stored runs
 
 Methods: a run has five contestants on five axes. The ten comparisons of the first axis, which the question is about,
@@ -31,13 +31,13 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from netdyno.analysis.found.ranking import Decision, Standing
 from netdyno.analysis.ranking import answers, axes
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.kit.statistics.stats import BORROWED, FEWEST_LENDERS, LEVEL, Comparison, Floats
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
 from netdyno.model.metrics import METRICS
 from netdyno.model.observation import ServerObservation
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.statistics.stats import BORROWED, FEWEST_LENDERS, LEVEL, Comparison, Floats
 from netdyno.store.read import load
 
 TABLE = Path(__file__).with_name("disturbed_blocks.csv")

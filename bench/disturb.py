@@ -30,8 +30,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno.machine.pinning import may_run_realtime
-from netdyno.machine.process import RELAY_PRIORITY, Process, TrialError
+from netdyno.measure.machine.pinning import may_run_realtime
+from netdyno.measure.machine.process import RELAY_PRIORITY, Process, TrialError
 
 SHORTEST_S, LONGEST_S = 0.05, 0.8
 SHARE = 0.25

@@ -1,5 +1,5 @@
 """Counts how often the interval of a crossing holds the true one, and how often a flip is reported that is none: the
-figures of docs/flips.md, by the rule that chooses the levels of a run (statistics/bisection.py).
+figures of docs/flips.md, by the rule that chooses the levels of a run (kit/statistics/bisection.py).
 
     python bench/flip_errors.py [RUNS]
 
@@ -27,9 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from gate_errors import SHAPES, Draw
 
 from netdyno.analysis.flips.judge_flips import bisect_flip
+from netdyno.kit.statistics.bisection import Bisection
+from netdyno.kit.statistics.block_counts import FLIP_LOOKS
 from netdyno.model.experiment import Flip
-from netdyno.statistics.bisection import Bisection
-from netdyno.statistics.block_counts import FLIP_LOOKS
 
 FLIP = Flip(
     scenario="s",

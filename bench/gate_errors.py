@@ -22,9 +22,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from netdyno.analysis.found.gate import Outcome
 from netdyno.analysis.gate.judge_gate import decide_gate, decide_outcome
-from netdyno.statistics import looks, stats
-from netdyno.statistics.block_counts import GATE_LOOKS
-from netdyno.statistics.stats import Floats, Pairs
+from netdyno.kit.statistics import looks, stats
+from netdyno.kit.statistics.block_counts import GATE_LOOKS
+from netdyno.kit.statistics.stats import Floats, Pairs
 
 TABLE = Path(__file__).with_name("disturbed_blocks.csv")
 MARGIN = 0.05

@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno.base.paths import ROOT, build_dir
+from netdyno.kit.paths import ROOT, build_dir
 
 SERVICE_US = 200.0
 SLOWER = (1.0, 1.05, 1.1)

@@ -42,9 +42,9 @@ from peer_servers import OUR_HTTP, SERVERS, Server, Up, running
 from serving import LOAD_CORE, ROOT, on_core
 
 sys.path.insert(0, str(ROOT / "python"))
-from netdyno.base import quantities, units
-from netdyno.instruments.calibrate.truths import stall_percentile
-from netdyno.machine import environment
+from netdyno.kit import quantities, units
+from netdyno.measure.machine import environment
+from netdyno.verbs.instruments.calibrate.truths import stall_percentile
 
 STORE = ROOT / "bench" / "peers.json"
 PAGE = ROOT / "docs" / "measurements" / "peers.md"

@@ -38,9 +38,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from serving import LOAD_CORE, SERVER_CORE, on_core, serving
 
-from netdyno.base.paths import build_dir, generator_path
-from netdyno.machine.pinning import keep_punctual
-from netdyno.machine.server_proc import cpu_clock
+from netdyno.kit.paths import build_dir, generator_path
+from netdyno.measure.machine.pinning import keep_punctual
+from netdyno.measure.machine.server_proc import cpu_clock
 
 CONTESTANTS = ("threads-snapshot", "epoll-coroutines", "asio-callbacks")
 COMPUTE = ["--workload", "rpc", "--service-kind", "cpu", "--service-time", "20us"]

@@ -34,9 +34,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.ranking import samples
 from netdyno.analysis.trials.split import split
-from netdyno.base.paths import build_dir
-from netdyno.contestants import contestants
-from netdyno.experiment import experiment as experiments
+from netdyno.kit.paths import build_dir
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.kit.statistics.stats import Cell
+from netdyno.measure.run import runner
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import MOST_AA_SHARE, Experiment
@@ -44,10 +46,8 @@ from netdyno.model.levels import level_key
 from netdyno.model.run import Run
 from netdyno.model.trial import Slice, Trial
 from netdyno.present.terminal.display import PlainDisplay
-from netdyno.run import runner
-from netdyno.statistics import stats
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.statistics.stats import Cell
+from netdyno.question import experiment as experiments
+from netdyno.question.contestants import contestants
 from netdyno.store import read, schema
 
 MARGINS = {"throughput": 0.03, "p50": 0.03, "p99": 0.1, "cpu": 0.03}

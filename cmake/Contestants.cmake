@@ -88,7 +88,7 @@ function(netdyno_need_zmq result why)
 endfunction()
 
 # 2.3 is the first that has what the servers ask for (io_uring_prep_recv_multishot, IORING_SETUP_DEFER_TASKRUN). Whether
-# the kernel lets them is not known before they run: python/netdyno/contestants/kernel.py asks it.
+# the kernel lets them is not known before they run: python/netdyno/question/contestants/kernel.py asks it.
 function(netdyno_need_uring result why)
   find_package(PkgConfig QUIET)
   if(PkgConfig_FOUND)

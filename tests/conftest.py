@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import build_dir
+from netdyno.kit.paths import build_dir
 from tests.support import chosen, memory
 
 pytest_plugins = ("tests.support.fixtures", "tests.support.time_spent")

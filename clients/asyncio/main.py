@@ -10,8 +10,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from netdyno.base.addresses import SocketAddress, resolve
-from netdyno.base.held_signals import list_ending_signals
+from netdyno.kit.addresses import SocketAddress, resolve
+from netdyno.kit.held_signals import list_ending_signals
 from netdyno.protocol import wire
 from netdyno_client.application import Application
 from netdyno_client.journal import Caller, FailedError, Failure, Journal, connect_failure

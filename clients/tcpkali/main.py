@@ -22,11 +22,12 @@ from time import monotonic
 from types import FrameType
 from typing import NamedTuple
 
-from netdyno.base.child import die_with
-from netdyno.base.escape import harmless
-from netdyno.base.held_signals import list_ending_signals
-from netdyno.base.units import format_duration, parse_duration
-from netdyno.base.url import TcpUrl, parse_tcp_url
+from netdyno.kit.child import die_with
+from netdyno.kit.escape import harmless
+from netdyno.kit.held_signals import list_ending_signals
+from netdyno.kit.statistics.histogram import Histogram
+from netdyno.kit.units import format_duration, parse_duration
+from netdyno.kit.url import TcpUrl, parse_tcp_url
 from netdyno.model.load_result import (
     Audit,
     Bytes,
@@ -40,7 +41,6 @@ from netdyno.model.load_result import (
     Requests,
     TimeSeries,
 )
-from netdyno.statistics.histogram import Histogram
 from netdyno_client.command_line import Parser, accept_one_of, make_reader
 from netdyno_client.output import write_event, write_result
 from netdyno_client.recorder import distribution

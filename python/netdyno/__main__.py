@@ -3,7 +3,7 @@
 import sys
 
 try:
-    from netdyno.commands.cli import main
+    from netdyno.verbs.cli import main
 
     code = main()
 except KeyboardInterrupt:  # while the code was still being loaded

@@ -12,7 +12,7 @@ import sys
 import threading
 from time import monotonic_ns
 
-from netdyno.statistics.histogram import Histogram
+from netdyno.kit.statistics.histogram import Histogram
 from netdyno_client.journal import Journal
 from netdyno_client.output import write_event, write_result
 from netdyno_client.plan import ClientPlan

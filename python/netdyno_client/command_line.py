@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from netdyno.base.errors import UserError
-from netdyno.base.escape import harmless
+from netdyno.kit.errors import UserError
+from netdyno.kit.escape import harmless
 
 T = TypeVar("T")
 

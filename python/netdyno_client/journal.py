@@ -10,8 +10,8 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+from netdyno.kit.statistics.histogram import Histogram
 from netdyno.protocol import wire
-from netdyno.statistics.histogram import Histogram
 from netdyno_client.plan import ClientPlan
 from netdyno_client.recorder import NEVER, Recorder, Window
 

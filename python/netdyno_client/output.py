@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from netdyno.base.files import write_whole
+from netdyno.kit.files import write_whole
 from netdyno.model.load_result import LoadResult
 
 

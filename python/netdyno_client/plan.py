@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from netdyno.base.units import parse_bytes, parse_duration
-from netdyno.base.url import TcpUrl, parse_tcp_url
+from netdyno.kit.units import parse_bytes, parse_duration
+from netdyno.kit.url import TcpUrl, parse_tcp_url
 from netdyno.protocol import wire
 from netdyno_client.command_line import Parser, accept_one_of, make_reader
 

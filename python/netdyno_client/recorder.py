@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from netdyno.kit.statistics.histogram import Histogram
 from netdyno.model.load_result import Distribution, TimeSeries
-from netdyno.statistics.histogram import Histogram
 
 LONGEST_SLOT_NS = 100_000_000
 SLOT_STEP_NS = 5_000_000

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from netdyno.kit.statistics.histogram import Histogram
 from netdyno.model.load_result import (
     Audit,
     Bytes,
@@ -20,7 +21,6 @@ from netdyno.model.load_result import (
     Plan,
     Requests,
 )
-from netdyno.statistics.histogram import Histogram
 from netdyno_client.journal import Failure, Journal
 from netdyno_client.plan import ClientPlan
 from netdyno_client.recorder import distribution

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import pytest
 
-from netdyno.cluster import authority
-from netdyno.machine import server_proc
+from netdyno.measure.cluster import authority
+from netdyno.measure.machine import server_proc
 from netdyno.store import read, schema
 from tests.attack.conftest import SEEDS
 from tests.attack.test_kills import marked

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.compare.run_comparison import compare_runs
-from netdyno.base.errors import UserError
-from netdyno.commands import compare, listing
+from netdyno.kit.errors import UserError
 from netdyno.present import report
 from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.table import render
 from netdyno.store import read, schema, write
+from netdyno.verbs import compare, listing
 from tests.support.builders.made_run import paired_run
 from tests.support.builders.stored import stored
 from tests.support.edit_store import edit_store

@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.experiment.plan import Cell
-from netdyno.machine import process, trial_log
+from netdyno.measure.machine import process, trial_log
+from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.trial import run_trial
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.run import Run
+from netdyno.question.plan import Cell
 from netdyno.store import read, schema, write
-from netdyno.trial.context import TrialContext
-from netdyno.trial.trial import run_trial
 from tests.support.fixtures import FAKES, PYTHON
 
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"connections": 2})

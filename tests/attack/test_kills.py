@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 from netdyno.store import read, schema
 from tests.harness.test_cli import NETDYNO, TINY, run_tiny
 from tests.support.patience import PATIENCE_S, eventually

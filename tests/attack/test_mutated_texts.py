@@ -13,12 +13,12 @@ from random import Random
 
 import pytest
 
-from netdyno.base.errors import UserError
-from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import parse_manifest
-from netdyno.experiment import experiment
-from netdyno.statistics import hdr
-from netdyno.statistics.histogram import COMPRESSED_COOKIE, HEADER, Histogram, HistogramError
+from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ROOT
+from netdyno.kit.statistics import hdr
+from netdyno.kit.statistics.histogram import COMPRESSED_COOKIE, HEADER, Histogram, HistogramError
+from netdyno.question import experiment
+from netdyno.question.contestants.contestants import parse_manifest
 from tests.support.mutation import mutated
 
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from netdyno.commands import publish
+from netdyno.verbs import publish
 from tests.support.builders.made_run import made_run, with_only
 from tests.support.builders.stored import stored
 from tests.support.undrawn import without_panels

@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser
 
-from netdyno.base import quantities as words
+from netdyno.kit import quantities as words
 from netdyno.present import report
 from netdyno.present.prose.verdict import WHAT_HOLDS, answer
 from tests.support.builders.analysed import analysed

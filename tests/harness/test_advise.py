@@ -16,25 +16,25 @@ import pytest
 import typer
 from msgspec.structs import replace
 
-from netdyno.base.errors import UserError
-from netdyno.base.paths import ROOT
-from netdyno.commands import advise
-from netdyno.commands.cli import main
-from netdyno.contestants import building
-from netdyno.contestants.contestants import discover
-from netdyno.experiment import experiment, workload
-from netdyno.experiment.plan import Cell
-from netdyno.machine import environment
+from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ROOT
+from netdyno.kit.statistics.block_counts import ADVICE_LOOKS
+from netdyno.measure.machine import environment
+from netdyno.measure.run import preparation, runner
+from netdyno.measure.trial import trial
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
-from netdyno.run import preparation, runner
-from netdyno.statistics.block_counts import ADVICE_LOOKS
+from netdyno.question import experiment, workload
+from netdyno.question.contestants import building
+from netdyno.question.contestants.contestants import discover
+from netdyno.question.plan import Cell
 from netdyno.store import read, schema
-from netdyno.trial import trial
-from netdyno.trial.context import TrialContext
+from netdyno.verbs import advise
+from netdyno.verbs.cli import main
 from tests.support.builders import made_advice
 from tests.support.edit_store import edit_store
 

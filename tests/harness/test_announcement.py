@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from netdyno.contestants.contestants import discover
-from netdyno.experiment import experiment
-from netdyno.experiment.experiment import find_experiments_folder
+from netdyno.measure.run.announcement import describe_questions, format_announcement
+from netdyno.measure.run.preparation import leave_out_repeats
+from netdyno.measure.run.runner import apply_overrides
 from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import Pinning
-from netdyno.run.announcement import describe_questions, format_announcement
-from netdyno.run.preparation import leave_out_repeats
-from netdyno.run.runner import apply_overrides
+from netdyno.question import experiment
+from netdyno.question.contestants.contestants import discover
+from netdyno.question.experiment import find_experiments_folder
 
 MORNING = datetime(2026, 11, 22, 9, 30)  # a clock on the wall has no time zone
 NIGHT = datetime(2026, 11, 22, 23, 58)

@@ -18,9 +18,12 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.ranking import Ending
 from netdyno.analysis.ranking import stopping
 from netdyno.analysis.trials.split import select_part
-from netdyno.base.errors import UserError
-from netdyno.experiment import blocks, experiment, plan
-from netdyno.experiment.plan import Cell
+from netdyno.kit.errors import UserError
+from netdyno.kit.statistics import block_counts
+from netdyno.measure.run import further_look, resume, runner
+from netdyno.measure.run.progress import Progress
+from netdyno.measure.run.schedule import Schedule
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Budget, Experiment, Scenario
 from netdyno.model.run import Run
@@ -28,12 +31,9 @@ from netdyno.model.trial import Trial
 from netdyno.present import report
 from netdyno.present.prose import stopping as stopping_words
 from netdyno.present.terminal.table import render
-from netdyno.run import further_look, resume, runner
-from netdyno.run.progress import Progress
-from netdyno.run.schedule import Schedule
-from netdyno.statistics import block_counts
+from netdyno.question import blocks, experiment, plan
+from netdyno.question.plan import Cell
 from netdyno.store import read, schema
-from netdyno.trial.context import TrialContext
 from tests.support.builders.made_blocks import NAMES, Silent, asked, blocks_of, execute, permit, trials_with
 from tests.support.builders.made_claims import claims_run, made_trial
 

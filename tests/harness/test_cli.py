@@ -19,15 +19,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from netdyno.base.paths import ROOT
-from netdyno.commands import checks, cli
-from netdyno.commands.cli import main
-from netdyno.contestants.contestants import discover
+from netdyno.kit.paths import ROOT
 from netdyno.model.run import Run
 from netdyno.present.export.schema import Export
 from netdyno.present.plain import derive_type
 from netdyno.present.terminal.console import Console
+from netdyno.question.contestants.contestants import discover
 from netdyno.store import read, schema
+from netdyno.verbs import checks, cli
+from netdyno.verbs.cli import main
 from tests.support.builders.made_run import made_run
 from tests.support.builders.stored import stored
 from tests.support.edit_store import edit_store
@@ -374,7 +374,7 @@ def test_an_encoding_without_the_signs_damages_no_export_and_stops_no_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written = io.BytesIO()
-    monkeypatch.setattr("netdyno.commands.run.export", lambda *_: "\u2212 3%")
+    monkeypatch.setattr("netdyno.verbs.run.export", lambda *_: "\u2212 3%")
     with monkeypatch.context() as narrow:
         narrow.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
         assert main(["report", "any", "--export", "md"]) == 2
@@ -488,7 +488,7 @@ def test_load_hands_every_argument_to_the_generator() -> None:
 
 def test_starting_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from netdyno.commands import cli, listing, run; from netdyno.run import runner; "
+        "import sys; from netdyno.verbs import cli, listing, run; from netdyno.measure.run import runner; "
         "print([name for name in ('numpy', 'scipy', 'matplotlib', 'jinja2') if name in sys.modules])"
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.errors import UserError
-from netdyno.base.url import TcpUrl, parse_tls_url
-from netdyno.cluster import authority
-from netdyno.commands.cli import main
+from netdyno.kit.errors import UserError
+from netdyno.kit.url import TcpUrl, parse_tls_url
+from netdyno.measure.cluster import authority
+from netdyno.verbs.cli import main
 from tests.support.patience import PATIENCE_S
 
 NETDYNO = (sys.executable, "-P", "-m", "netdyno")

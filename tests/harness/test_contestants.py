@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.errors import UserError
-from netdyno.base.paths import ROOT, launcher_path
-from netdyno.contestants.contestants import (
+from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ROOT, launcher_path
+from netdyno.model.contestant import behind_launcher
+from netdyno.question.contestants.contestants import (
     discover,
     find_by_name,
     parse_manifest,
@@ -20,7 +21,6 @@ from netdyno.contestants.contestants import (
     select,
     skip_file,
 )
-from netdyno.model.contestant import behind_launcher
 from tests.support.fixtures import with_launcher
 
 WriteProgram = Callable[[Path, str], None]

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.machine import cpu_quota, cpu_share, server_proc
-from netdyno.machine.cpu_share import MachineSnapshot
+from netdyno.measure.machine import cpu_quota, cpu_share, server_proc
+from netdyno.measure.machine.cpu_share import MachineSnapshot
 from netdyno.model.observation import MachineObservation
 
 pytestmark = pytest.mark.quiet
@@ -200,9 +200,9 @@ def test_softirqs_are_told_of_each_core() -> None:
 QUOTA = """
 import os, sys, time
 from pathlib import Path
-from netdyno.instruments.doctor.checks import load
-from netdyno.instruments.doctor.system import System
-from netdyno.machine import cpu_share, environment
+from netdyno.verbs.instruments.doctor.checks import load
+from netdyno.verbs.instruments.doctor.system import System
+from netdyno.measure.machine import cpu_share, environment
 open(sys.argv[1] + "/cgroup.procs", "w").write(str(os.getpid()))
 before = cpu_share.take(())
 until = time.monotonic() + 0.5

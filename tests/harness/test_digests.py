@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.base.errors import UserError
-from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import discover, find_by_name
-from netdyno.machine import digests, loaded
+from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ROOT
+from netdyno.measure.machine import digests, loaded
 from netdyno.model.contestant import Contestant, Own
+from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.support.fixtures import with_launcher
 
 GENERATOR = Path("/bin/true")
@@ -129,7 +129,7 @@ def test_what_cannot_be_read_is_a_user_error(contestant: Contestant, tmp_path: P
 
 
 def test_a_program_of_machine_code_has_the_libraries_that_it_needs(contestant: Contestant) -> None:
-    from netdyno.machine import loaded
+    from netdyno.measure.machine import loaded
 
     server = msgspec.structs.replace(contestant, command=("/bin/ls",))
     names = [path.name for path in loaded.files(server)]

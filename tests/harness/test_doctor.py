@@ -15,17 +15,17 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from netdyno.base.paths import ROOT
-from netdyno.contestants.kernel import explain_uring_error
-from netdyno.instruments.doctor import examine
-from netdyno.instruments.doctor.checks.load import parse_pressure, sum_device_interrupts
-from netdyno.instruments.doctor.finding import Finding, Verdict, list_checks
-from netdyno.instruments.doctor.system import Moment, System
-from netdyno.instruments.doctor.text import as_text
-from netdyno.machine import pinning
-from netdyno.machine.cpu_share import MachineSnapshot
-from netdyno.machine.links.namespace import NotAllowedError
+from netdyno.kit.paths import ROOT
+from netdyno.measure.machine import pinning
+from netdyno.measure.machine.cpu_share import MachineSnapshot
+from netdyno.measure.machine.links.namespace import NotAllowedError
 from netdyno.model.observation import Pinning
+from netdyno.question.contestants.kernel import explain_uring_error
+from netdyno.verbs.instruments.doctor import examine
+from netdyno.verbs.instruments.doctor.checks.load import parse_pressure, sum_device_interrupts
+from netdyno.verbs.instruments.doctor.finding import Finding, Verdict, list_checks
+from netdyno.verbs.instruments.doctor.system import Moment, System
+from netdyno.verbs.instruments.doctor.text import as_text
 
 CPU = "/sys/devices/system/cpu"
 CLOCK = "/sys/devices/system/clocksource/clocksource0"

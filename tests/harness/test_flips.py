@@ -13,17 +13,17 @@ import pytest
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.flips import FlipFound
-from netdyno.base.errors import UserError
-from netdyno.experiment import experiment
-from netdyno.experiment.plan import Cell
+from netdyno.kit.errors import UserError
+from netdyno.measure.run import resume, runner
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose.flips import describe_flip
-from netdyno.run import resume, runner
+from netdyno.question import experiment
+from netdyno.question.plan import Cell
 from netdyno.store import read, schema
-from netdyno.trial.context import TrialContext
 from tests.support.builders.made_blocks import NAMES, RunTrial, Silent, execute, permit
 from tests.support.builders.made_claims import made_trial
 

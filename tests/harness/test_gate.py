@@ -12,17 +12,17 @@ from typing import NoReturn
 import pytest
 from msgspec.structs import replace
 
-from netdyno.commands.cli import main
-from netdyno.experiment import plan
-from netdyno.experiment.plan import Cell
+from netdyno.kit.statistics.block_counts import GATE_LOOKS
+from netdyno.measure.run import runner
+from netdyno.measure.trial import first_requests
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Trial
-from netdyno.run import runner
-from netdyno.statistics.block_counts import GATE_LOOKS
+from netdyno.question import plan
+from netdyno.question.plan import Cell
 from netdyno.store import read, schema
-from netdyno.trial import first_requests
-from netdyno.trial.context import TrialContext
+from netdyno.verbs.cli import main
 from tests.support.builders.made_claims import made_trial
 from tests.support.fixtures import FAKES
 
@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_written_does_not_blame_the_server(
     def full(*_: object) -> NoReturn:
         raise OSError(5, "no disk")
 
-    monkeypatch.setattr("netdyno.commands.gate.write_whole", full)
+    monkeypatch.setattr("netdyno.verbs.gate.write_whole", full)
     words = ["--markdown", str(tmp_path / "table.md"), "--json", "--time-budget", "8s"]
     assert gate(monkeypatch, tmp_path / "results", 1.0, 0.01, *words)[0] == 2
     output = capsys.readouterr()
@@ -127,7 +127,7 @@ def test_what_breaks_does_not_blame_the_server(
     def breaks(*_: object) -> NoReturn:
         raise ValueError("broken")
 
-    monkeypatch.setattr("netdyno.commands.run.carry_out", breaks)
+    monkeypatch.setattr("netdyno.verbs.run.carry_out", breaks)
     assert main(["gate", "--before", COMMAND, "--after", COMMAND]) == 2
     assert capsys.readouterr().err.endswith("\nValueError: broken\n")
 

@@ -24,15 +24,15 @@ from distributed.comm.core import CommClosedError
 from distributed.core import clean_exception, connect
 from distributed.protocol import ToPickle, pickle
 
-from netdyno.base.errors import UserError
-from netdyno.base.paths import ROOT
-from netdyno.cluster import authority, engine, secure_comm
-from netdyno.cluster.authority import Role
-from netdyno.cluster.control import Controller
-from netdyno.cluster.stage import Stage
-from netdyno.experiment.plan import Cell
+from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ROOT
+from netdyno.measure.cluster import authority, engine, secure_comm
+from netdyno.measure.cluster.authority import Role
+from netdyno.measure.cluster.control import Controller
+from netdyno.measure.cluster.stage import Stage
+from netdyno.measure.trial.trial import log_path
 from netdyno.model.experiment import Scenario
-from netdyno.trial.trial import log_path
+from netdyno.question.plan import Cell
 from tests.harness.test_cluster_certificates import context, free_port, started
 from tests.support.hostile_host import IS_A_CLIENT, ODD, OPENED, SAYS_IT_IS_A_SERVER, WRITTEN, Trap, TrapError
 from tests.support.patience import PATIENCE_S

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine import server_proc, server_processes
-from netdyno.machine.process import KEEPER, Process, TrialError
-from netdyno.machine.server_processes import Origin
+from netdyno.measure.machine import server_proc, server_processes
+from netdyno.measure.machine.process import KEEPER, Process, TrialError
+from netdyno.measure.machine.server_processes import Origin
 from tests.support.patience import PATIENCE_S, eventually
 
 SERVES = "trap 'exit 5' TERM; echo $$; while :; do sleep 0.01; done"

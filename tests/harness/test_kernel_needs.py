@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants import kernel
-from netdyno.contestants.contestants import discover
+from netdyno.question.contestants import kernel
+from netdyno.question.contestants.contestants import discover
 
 FORBIDDEN = """
 import ctypes, os, struct, sys
@@ -44,7 +44,7 @@ def without_uring(error: int, *command: str) -> subprocess.CompletedProcess[str]
     [(errno.EPERM, "is forbidden"), (errno.ENOSYS, "not in this kernel"), (errno.EINVAL, "Linux 6.1")],
 )
 def test_the_kernel_is_asked(error: int, printed: str) -> None:
-    asks = "from netdyno.contestants import kernel; print(kernel.explain_missing(['uring']))"
+    asks = "from netdyno.question.contestants import kernel; print(kernel.explain_missing(['uring']))"
     done = without_uring(error, sys.executable, "-c", asks)
     assert printed in done.stdout, done
 

@@ -14,24 +14,24 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.errors import UserError
-from netdyno.base.paths import ROOT
-from netdyno.machine.links import namespace_child
-from netdyno.machine.links.namespace import (
+from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ROOT
+from netdyno.measure.machine.links import namespace_child
+from netdyno.measure.machine.links.namespace import (
     Namespace,
     NotAllowedError,
     build_entry_words,
     make_namespace,
     wrap_in_namespace,
 )
-from netdyno.machine.links.namespace_child import MARK, read_network
+from netdyno.measure.machine.links.namespace_child import MARK, read_network
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 NOBODY = 65534
 
 HARNESS = """
 import signal, subprocess
-from netdyno.machine.links.namespace import make_namespace
+from netdyno.measure.machine.links.namespace import make_namespace
 with make_namespace() as made:
     inside = subprocess.Popen([*made.enter, "sh", "-c", "echo entered; exec sleep 1000"], stdout=subprocess.PIPE)
     inside.stdout.readline()
@@ -181,7 +181,7 @@ def test_without_the_tools_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_the_system_says_against_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netdyno.machine.links.namespace._list_options", lambda: [("--no-such-way",)])
+    monkeypatch.setattr("netdyno.measure.machine.links.namespace._list_options", lambda: [("--no-such-way",)])
     with pytest.raises(NotAllowedError, match="no-such-way"), make_namespace():
         pass
     with pytest.raises(NotAllowedError, match="no-such-way"):

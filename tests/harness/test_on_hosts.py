@@ -14,12 +14,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from netdyno.base.errors import UserError
-from netdyno.base.paths import canary_path, generator_path
-from netdyno.cluster import load_helper, trial_helper
-from netdyno.cluster.control import Controller
-from netdyno.cluster.described import Host
-from netdyno.cluster.requests import (
+from netdyno.kit.errors import UserError
+from netdyno.kit.paths import canary_path, generator_path
+from netdyno.measure.cluster import load_helper, trial_helper
+from netdyno.measure.cluster.control import Controller
+from netdyno.measure.cluster.described import Host
+from netdyno.measure.cluster.requests import (
     CommonSettings,
     LoadEnded,
     PartRequest,
@@ -30,21 +30,21 @@ from netdyno.cluster.requests import (
     TrialDone,
     TrialRequest,
 )
-from netdyno.cluster.stage import Stage
-from netdyno.commands.cli import main
-from netdyno.contestants import building
-from netdyno.contestants.contestants import discover
-from netdyno.experiment import experiment
-from netdyno.experiment.plan import Cell
-from netdyno.machine import digests, topology
-from netdyno.machine.environment import read_commit
+from netdyno.measure.cluster.stage import Stage
+from netdyno.measure.machine import digests, topology
+from netdyno.measure.machine.environment import read_commit
+from netdyno.measure.run import needed, resume, runner
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.observation import Pinning
 from netdyno.model.trial import Trial
-from netdyno.run import needed, resume, runner
+from netdyno.question import experiment
+from netdyno.question.contestants import building
+from netdyno.question.contestants.contestants import discover
+from netdyno.question.plan import Cell
 from netdyno.store import read, schema
+from netdyno.verbs.cli import main
 from tests.support.builders.made_blocks import NAMES, Silent, permit
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_hosts import host
@@ -141,7 +141,7 @@ def executed(
         build=build,
         argv=["netdyno", "run"],
         display=Silent(),
-        stage=stage,
+        hosts=stage,
     )
     return read.load(outcome.folder / schema.FILE_NAME).trials
 
@@ -276,7 +276,7 @@ def test_a_run_is_gone_on_with_on_fewer_hosts_or_more_only_if_that_is_said(
         connection.execute("UPDATE run SET finished_at = NULL")
 
     def go_on(*, anyway: bool) -> None:
-        resume.resume(path, build=fake_build, display=Silent(), anyway=anyway, permit=permit, stage=stage(now))
+        resume.resume(path, build=fake_build, display=Silent(), anyway=anyway, permit=permit, hosts=stage(now))
 
     with pytest.raises(UserError, match=r"pinning\.note was server on .* and is server on .*--anyway"):
         go_on(anyway=False)

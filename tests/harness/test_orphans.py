@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine import cpu_share, orphans, server_proc
-from netdyno.machine.process import Process
+from netdyno.measure.machine import cpu_share, orphans, server_proc
+from netdyno.measure.machine.process import Process
 from tests.support.patience import PATIENCE_S, eventually
 
 APART = """setsid sh -c 'echo $$; exec sleep 1000'"""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine import topology
-from netdyno.machine.pinning import (
+from netdyno.measure.machine import topology
+from netdyno.measure.machine.pinning import (
     apply_placement,
     choose,
     choose_relay_cores,
@@ -24,8 +24,8 @@ from netdyno.machine.pinning import (
     place_canary,
     prioritise,
 )
-from netdyno.machine.process import REALTIME_PRIORITY, RELAY_PRIORITY, Process
-from netdyno.machine.topology import Processor, Topology, format_list, split
+from netdyno.measure.machine.process import REALTIME_PRIORITY, RELAY_PRIORITY, Process
+from netdyno.measure.machine.topology import Processor, Topology, format_list, split
 from netdyno.model.observation import Pinning
 from tests.support.recorded_machine import unpack
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.machine import process as machine_process
-from netdyno.machine.process import LONGEST_LINE, LineReader, Process, ServerError, TrialError, describe_exit
-from netdyno.machine.program_settings import ProgramSettings
+from netdyno.kit.paths import ROOT
+from netdyno.measure.machine import process as machine_process
+from netdyno.measure.machine.process import LONGEST_LINE, LineReader, Process, ServerError, TrialError, describe_exit
+from netdyno.measure.machine.program_settings import ProgramSettings
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 
 PARENT = """
 import sys, signal
-from netdyno.machine.process import Process
+from netdyno.measure.machine.process import Process
 with open("/dev/null", "wb") as output, Process(["sleep", "1000"], [], output) as child:
     print(child.pid, flush=True)
     signal.pause()

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from netdyno.commands import profile
-from netdyno.commands.cli import main
+from netdyno.measure.run import needed, preparation, runner
+from netdyno.measure.trial import profiled
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.profile import Profile, Profiled
-from netdyno.run import needed, preparation, runner
 from netdyno.store import profiles
-from netdyno.trial import profiled
-from netdyno.trial.context import TrialContext
+from netdyno.verbs import profile
+from netdyno.verbs.cli import main
 from tests.support.builders.made_run import made_run
 from tests.support.builders.stored import stored
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from netdyno.experiment.plan import Cell
-from netdyno.machine import perf
-from netdyno.machine.process import Process, TrialError
-from netdyno.machine.trial_log import TrialLog
+from netdyno.measure.machine import perf
+from netdyno.measure.machine.process import Process, TrialError
+from netdyno.measure.machine.trial_log import TrialLog
+from netdyno.measure.trial import profiled
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.options import settings
-from netdyno.trial import profiled
-from netdyno.trial.context import TrialContext
+from netdyno.question.plan import Cell
 
 SCENARIO = Scenario(name="echo", workload="echo", contestants=("fake",), connections=1, duration_s=0.1)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT, generator_path
-from netdyno.machine import program_settings
-from netdyno.machine.program_settings import build_environment, choose_limits, choose_policy
+from netdyno.kit.paths import ROOT, generator_path
+from netdyno.measure.machine import program_settings
+from netdyno.measure.machine.program_settings import build_environment, choose_limits, choose_policy
 from tests.support.ground import by_the_harness, expect_level, parse_limits
 
 UNLIMITED = resource.RLIM_INFINITY

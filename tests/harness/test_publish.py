@@ -16,12 +16,12 @@ from typing import Any, NoReturn
 import pytest
 from msgspec.structs import replace
 
-from netdyno.base.errors import UserError
-from netdyno.base.files import lock_folder
-from netdyno.commands import publish
+from netdyno.kit.errors import UserError
+from netdyno.kit.files import lock_folder
 from netdyno.model.profile import Profile, Profiled, Stack
 from netdyno.model.run import Run
 from netdyno.store import profiles
+from netdyno.verbs import publish
 from tests.support.builders.hostile_run import hostile
 from tests.support.builders.made_claims import claims_run
 from tests.support.builders.made_run import made_run

@@ -20,18 +20,18 @@ import msgspec
 import pytest
 
 from netdyno.analysis.compare import differences
-from netdyno.base.errors import UserError
-from netdyno.commands import cli
-from netdyno.experiment import side_by_side
-from netdyno.experiment.plan import Cell
-from netdyno.machine import digests
+from netdyno.kit.errors import UserError
+from netdyno.measure.machine import digests
+from netdyno.measure.run import changes, resume, runner, schedule
+from netdyno.measure.trial import canary, traced
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Traced, Trial
-from netdyno.run import changes, resume, runner, schedule
+from netdyno.question import side_by_side
+from netdyno.question.plan import Cell
 from netdyno.store import opening, read, schema, write
-from netdyno.trial import canary, traced
-from netdyno.trial.context import TrialContext
+from netdyno.verbs import cli
 from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, permit, trials_with
 from tests.support.builders.made_canary import SteadyCanary
 from tests.support.edit_store import edit_store

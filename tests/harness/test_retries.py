@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from netdyno.analysis.found.notices import Retries
 from netdyno.analysis.notices import retries
-from netdyno.experiment.plan import Cell
+from netdyno.measure.run import runner, schedule
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
@@ -17,9 +18,8 @@ from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import retries as retries_words
-from netdyno.run import runner, schedule
+from netdyno.question.plan import Cell
 from netdyno.store import read, schema
-from netdyno.trial.context import TrialContext
 from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, trials_with
 
 pytestmark = pytest.mark.usefixtures("trial_by_trial", "steady_canary")

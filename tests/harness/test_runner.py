@@ -14,20 +14,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.base.errors import UserError
-from netdyno.base.paths import ROOT
-from netdyno.experiment.plan import Cell
-from netdyno.machine.links import link_check
+from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ROOT
+from netdyno.measure.machine.links import link_check
+from netdyno.measure.run import preparation, runner, schedule
+from netdyno.measure.run.progress import Progress
+from netdyno.measure.trial import canary, traced
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.outcomes import verdict
 from netdyno.model.trial import Traced, Trial
-from netdyno.run import preparation, runner, schedule
-from netdyno.run.progress import Progress
+from netdyno.question.plan import Cell
 from netdyno.store import read, schema
-from netdyno.trial import canary, traced
 
 
 class Recorder:
@@ -208,10 +208,10 @@ def test_a_signal_drops_the_current_trial_and_keeps_the_rest(
 KILLED = """
 import sys
 from pathlib import Path
-from netdyno.contestants import contestants
-from netdyno.experiment import experiment
+from netdyno.question.contestants import contestants
+from netdyno.question import experiment
 from netdyno.present.terminal.display import PlainDisplay
-from netdyno.run import runner
+from netdyno.measure.run import runner
 
 build, results, toml = map(Path, sys.argv[1:])
 chosen = contestants.discover(build=build)[:1]

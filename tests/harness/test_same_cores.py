@@ -17,17 +17,17 @@ from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import Analysis
-from netdyno.base.paths import ROOT
-from netdyno.experiment import experiment
-from netdyno.machine import pinning, topology
+from netdyno.kit.paths import ROOT
+from netdyno.measure.machine import pinning, topology
+from netdyno.measure.run import preparation, runner
+from netdyno.measure.trial import warm_up
 from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
 from netdyno.present import findings_json, report
 from netdyno.present.export import collect, tables
 from netdyno.present.terminal.table import render
-from netdyno.run import preparation, runner
+from netdyno.question import experiment
 from netdyno.store import read, schema
-from netdyno.trial import warm_up
 from tests.support.builders.made_blocks import execute
 from tests.support.builders.made_machine import MACHINES, run_trial
 from tests.support.recorded_machine import unpack

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine import server_proc
-from netdyno.machine.server_proc import Reading, ThreadCounters, compute_observation
+from netdyno.measure.machine import server_proc
+from netdyno.measure.machine.server_proc import Reading, ThreadCounters, compute_observation
 from tests.support.patience import eventually
 
 HELD = 16 << 20

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from netdyno.machine import server_proc, server_processes
-from netdyno.machine.server_processes import Cpu, Origin, ProcessMemory
+from netdyno.measure.machine import server_proc, server_processes
+from netdyno.measure.machine.server_processes import Cpu, Origin, ProcessMemory
 
 MIB = 1 << 20
 TICKS_S = 0.03

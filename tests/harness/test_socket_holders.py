@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine import socket_holders
-from netdyno.machine.server_processes import Origin
+from netdyno.measure.machine import socket_holders
+from netdyno.measure.machine.server_processes import Origin
 from tests.support.fixtures import PYTHON
 
 NET = Path("/proc/self/net")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine import server_proc, strace
-from netdyno.machine.process import TrialError
-from netdyno.machine.trial_log import TrialLog
+from netdyno.measure.machine import server_proc, strace
+from netdyno.measure.machine.process import TrialError
+from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.model.trial import SystemCall
 from tests.support.patience import eventually
 

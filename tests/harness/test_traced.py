@@ -8,17 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.experiment import plan
-from netdyno.machine import strace
+from netdyno.measure.machine import strace
+from netdyno.measure.trial import traced
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import middle
 from netdyno.model.run import Run
 from netdyno.model.trial import Traced
+from netdyno.question import plan
 from netdyno.store import read, schema, write
-from netdyno.trial import traced
-from netdyno.trial.context import TrialContext
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from netdyno.base.errors import UserError
-from netdyno.base.paths import ROOT
-from netdyno.commands.cli import main
-from netdyno.commands.own_servers import OwnServers
-from netdyno.commands.run import RunRequest
-from netdyno.contestants import trees
-from netdyno.contestants.contestants import discover, find_by_name
-from netdyno.machine import environment
+from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ROOT
+from netdyno.measure.machine import environment
+from netdyno.question.contestants import trees
+from netdyno.question.contestants.contestants import discover, find_by_name
+from netdyno.verbs.cli import main
+from netdyno.verbs.own_servers import OwnServers
+from netdyno.verbs.run import RunRequest
 from tests.support.patience import PATIENCE_S, eventually
 
 
@@ -176,7 +176,7 @@ def test_a_gate_starts_the_server_of_each_commit(
         requested.append(run.own)
         return 0
 
-    monkeypatch.setattr("netdyno.commands.gate.decide", decide)
+    monkeypatch.setattr("netdyno.verbs.gate.decide", decide)
     words = ["--base", "main~1", "--repository", str(repository), "--server", "sh {tree}/built {port}"]
     assert main(["gate", *words, "--build", "cp server.sh built", "--results", str(tmp_path)]) == 0, capsys.readouterr()
     ((before, after),) = [own.commands for own in requested]

@@ -15,21 +15,21 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from netdyno.audits import of_trial
-from netdyno.experiment.plan import Cell
-from netdyno.machine import cpu_share, process, trial_log
-from netdyno.machine.links import network
-from netdyno.machine.links.namespace import NotAllowedError
+from netdyno.measure.audits import of_trial
+from netdyno.measure.machine import cpu_share, process, trial_log
+from netdyno.measure.machine.links import network
+from netdyno.measure.machine.links.namespace import NotAllowedError
+from netdyno.measure.trial import load
+from netdyno.measure.trial import trial as trials
+from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.trial import CLOSING_S, await_closes, run_trial
+from netdyno.measure.trial.window import Watch
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import MachineObservation
 from netdyno.model.trial import Trial
-from netdyno.trial import load
-from netdyno.trial import trial as trials
-from netdyno.trial.context import TrialContext
-from netdyno.trial.trial import CLOSING_S, await_closes, run_trial
-from netdyno.trial.window import Watch
+from netdyno.question.plan import Cell
 
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"connections": 2})
 

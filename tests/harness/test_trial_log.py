@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.errors import UserError
-from netdyno.machine.trial_log import KEPT, TrialLog, end_of
+from netdyno.kit.errors import UserError
+from netdyno.measure.machine.trial_log import KEPT, TrialLog, end_of
 
 
 def test_each_program_has_its_part_under_its_command(tmp_path: Path) -> None:

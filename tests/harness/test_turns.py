@@ -13,13 +13,25 @@ import msgspec
 import pytest
 
 from netdyno.analysis.notices import retries
-from netdyno.audits import turns as turn_audits
-from netdyno.experiment import side_by_side
-from netdyno.experiment.plan import Cell
-from netdyno.machine import cpu_share, server_proc, server_processes
-from netdyno.machine.foreign_programs import ForeignPrograms, ForeignTime
-from netdyno.machine.pinning import may_run_realtime
-from netdyno.machine.server_processes import Cpu
+from netdyno.measure.audits import turns as turn_audits
+from netdyno.measure.machine import cpu_share, server_proc, server_processes
+from netdyno.measure.machine.foreign_programs import ForeignPrograms, ForeignTime
+from netdyno.measure.machine.pinning import may_run_realtime
+from netdyno.measure.machine.server_processes import Cpu
+from netdyno.measure.run import runner
+from netdyno.measure.run.runner import Interrupted, raise_on_signals
+from netdyno.measure.trial import load as generate
+from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.trial import record_skip
+from netdyno.measure.trial.turns import (
+    PAUSE,
+    Edges,
+    Stand,
+    add_observations,
+    compute_measured_s,
+    judge_together,
+    run_in_turns,
+)
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
@@ -27,13 +39,9 @@ from netdyno.model.observation import ForeignLoad, MachineObservation, Neighbour
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import retries as retries_words
-from netdyno.run import runner
-from netdyno.run.runner import Interrupted, raise_on_signals
+from netdyno.question import side_by_side
+from netdyno.question.plan import Cell
 from netdyno.store import read, schema
-from netdyno.trial import load as generate
-from netdyno.trial.context import TrialContext
-from netdyno.trial.trial import record_skip
-from netdyno.trial.turns import PAUSE, Edges, Stand, add_observations, compute_measured_s, judge_together, run_in_turns
 from tests.support.builders.made_blocks import Silent
 from tests.support.fixtures import FAKES, PYTHON
 from tests.support.patience import PATIENCE_S
@@ -648,7 +656,7 @@ def test_the_cpu_of_a_slice_is_read_at_the_edges_of_its_measured_part(
     monkeypatch.setattr(Stand, "_announce_slice", note_beginning)
     monkeypatch.setattr(server_processes, "read_own_cpu_s", note_reading)
     monkeypatch.setattr(Stand, "_wait_slice_end", wait_end)
-    monkeypatch.setattr("netdyno.trial.turns.compute_measured_s", lambda *_: 0.001)
+    monkeypatch.setattr("netdyno.measure.trial.turns.compute_measured_s", lambda *_: 0.001)
     for trial in run(contestant, context, "good", "good"):
         assert trial.server is not None
         assert trial.server.cpu_s == pytest.approx(0.001 * WANTED)

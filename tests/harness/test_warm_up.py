@@ -8,18 +8,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.contestants import contestants
-from netdyno.experiment.plan import Cell, CellKind
-from netdyno.machine import cpu_share, jit
+from netdyno.measure.machine import cpu_share, jit
+from netdyno.measure.run import resume, runner
+from netdyno.measure.trial import warm_up
+from netdyno.measure.trial.context import TrialContext, key
+from netdyno.measure.trial.trial import run_trial
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.options import settings
 from netdyno.model.trial import Trial, Warmup
-from netdyno.run import resume, runner
+from netdyno.question.contestants import contestants
+from netdyno.question.plan import Cell, CellKind
 from netdyno.store import read, schema
-from netdyno.trial import warm_up
-from netdyno.trial.context import TrialContext, key
-from netdyno.trial.trial import run_trial
 from tests.harness.test_runner import Recorder, execute
 from tests.support.builders.made_blocks import permit
 from tests.support.edit_store import edit_store

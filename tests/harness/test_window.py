@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.experiment import experiment
-from netdyno.machine import cpu_share, server_proc
-from netdyno.machine.server_processes import Origin
+from netdyno.measure.machine import cpu_share, server_proc
+from netdyno.measure.machine.server_processes import Origin
+from netdyno.measure.trial.window import Watch
 from netdyno.model.options import settings
-from netdyno.trial.window import Watch
+from netdyno.question import experiment
 from tests.support.fixtures import PYTHON
 
 TOML = """

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.commands.cli import main
 from netdyno.model import outcomes
 from netdyno.store import read, schema
+from netdyno.verbs.cli import main
 
 pytestmark = pytest.mark.needs_build
 

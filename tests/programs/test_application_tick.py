@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import build_dir, generator_path
-from netdyno.contestants.contestants import discover, find_by_name
-from netdyno.experiment.plan import Cell
-from netdyno.machine.pinning import choose
+from netdyno.kit.paths import build_dir, generator_path
+from netdyno.measure.machine.pinning import choose
+from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.trial import read_tick_lag, run_trial
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import Distribution
 from netdyno.model.observation import ServerObservation
-from netdyno.trial.context import TrialContext
-from netdyno.trial.trial import read_tick_lag, run_trial
+from netdyno.question.contestants.contestants import discover, find_by_name
+from netdyno.question.plan import Cell
 from tests.contract.tcp.talk import Talk
 from tests.support.chosen import startable
 from tests.support.patience import eventually

@@ -15,12 +15,12 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.commands.cli import main
-from netdyno.commands.run import FINDINGS_NAME
+from netdyno.kit.paths import ROOT
+from netdyno.measure.trial import first_requests
 from netdyno.model import outcomes
 from netdyno.store import read, schema
-from netdyno.trial import first_requests
+from netdyno.verbs.cli import main
+from netdyno.verbs.run import FINDINGS_NAME
 from tests.support.fixtures import FAKES, draw_nothing, use_steady_canary
 
 pytestmark = [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir, launcher_path
+from netdyno.kit.paths import ROOT, build_dir, launcher_path
 
 PROJECT = f"""cmake_minimum_required(VERSION 3.25)
 include({ROOT}/cmake/Environment.cmake)

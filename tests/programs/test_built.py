@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir
-from netdyno.commands.cli import main
-from netdyno.contestants import contestants
-from netdyno.machine.links.namespace import NotAllowedError, make_namespace
+from netdyno.kit.paths import ROOT, build_dir
+from netdyno.measure.machine.links.namespace import NotAllowedError, make_namespace
+from netdyno.measure.run import schedule
 from netdyno.model import transports
 from netdyno.model.contestant import behind_launcher
 from netdyno.model.run import Run
-from netdyno.run import schedule
+from netdyno.question.contestants import contestants
 from netdyno.store import read, schema
+from netdyno.verbs.cli import main
 from tests.support.fixtures import draw_nothing, use_steady_canary
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.long]

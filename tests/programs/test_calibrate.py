@@ -16,20 +16,20 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from netdyno.base.errors import UserError
-from netdyno.commands import calibrate, cli
-from netdyno.contestants import contestants
-from netdyno.instruments.calibrate import card, cases, others, running, truths
-from netdyno.instruments.calibrate.cases import CASES, Case
-from netdyno.instruments.calibrate.done import Pause, ServerTotals, StallDone
-from netdyno.instruments.calibrate.running import Attempt, Programs, Result
-from netdyno.instruments.calibrate.scores import CalibrationScore, score_count, score_time
-from netdyno.machine import pinning
-from netdyno.machine.process import REALTIME_PRIORITY
+from netdyno.kit.errors import UserError
+from netdyno.kit.statistics.histogram import Histogram
+from netdyno.measure.machine import pinning
+from netdyno.measure.machine.process import REALTIME_PRIORITY
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import Audit, Distribution, LoadResult
 from netdyno.model.observation import Pinning
-from netdyno.statistics.histogram import Histogram
+from netdyno.question.contestants import contestants
+from netdyno.verbs import calibrate, cli
+from netdyno.verbs.instruments.calibrate import card, cases, others, running, truths
+from netdyno.verbs.instruments.calibrate.cases import CASES, Case
+from netdyno.verbs.instruments.calibrate.done import Pause, ServerTotals, StallDone
+from netdyno.verbs.instruments.calibrate.running import Attempt, Programs, Result
+from netdyno.verbs.instruments.calibrate.scores import CalibrationScore, score_count, score_time
 from netdyno_client import recorder
 from tests.support.builders import made_run
 from tests.support.server import serving

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants.contestants import discover, find_by_name
-from netdyno.instruments.calibrate.done import ServerTotals
-from netdyno.machine import server_proc
-from netdyno.statistics import hdr
+from netdyno.kit.statistics import hdr
+from netdyno.measure.machine import server_proc
+from netdyno.question.contestants.contestants import discover, find_by_name
+from netdyno.verbs.instruments.calibrate.done import ServerTotals
 from tests.contract.golden import wire
 from tests.support.client import Client
 from tests.support.kernel import stamping_arrivals

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.contestants.contestants import discover, find_by_name
-from netdyno.instruments.calibrate.done import ServerTotals
+from netdyno.question.contestants.contestants import discover, find_by_name
+from netdyno.verbs.instruments.calibrate.done import ServerTotals
 from tests.contract.golden import wire
 from tests.contract.messages.transport import Client
 from tests.contract.messages.transports.udp import UdpClient

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from netdyno.base.paths import build_dir, canary_path
-from netdyno.machine.process import Process
+from netdyno.kit.paths import build_dir, canary_path
+from netdyno.measure.machine.process import Process
+from netdyno.measure.trial import canary
+from netdyno.measure.trial.canary import MOST_TAKES, Canary, build_command, compute_slowdown, select_faster
 from netdyno.model.observation import CanaryReadings, Pinning
 from netdyno.model.trial import Trial
-from netdyno.trial import canary
-from netdyno.trial.canary import MOST_TAKES, Canary, build_command, compute_slowdown, select_faster
 from tests.support import proc
 from tests.support.builders.made_canary import reading, trial
 

@@ -14,17 +14,17 @@ from pathlib import Path
 import pytest
 
 from netdyno.analysis.analysis import analyse
-from netdyno.audits import neighbour, of_trial
-from netdyno.base.paths import build_dir
-from netdyno.commands import cli
-from netdyno.contestants.contestants import discover
+from netdyno.kit.paths import build_dir
+from netdyno.measure.audits import neighbour, of_trial
+from netdyno.measure.run import schedule
+from netdyno.measure.trial import canary
 from netdyno.model import outcomes
 from netdyno.model.run import Run
 from netdyno.present.prose.repeat import list_commands
 from netdyno.present.prose.verdict import answer
-from netdyno.run import schedule
+from netdyno.question.contestants.contestants import discover
 from netdyno.store import read, schema
-from netdyno.trial import canary
+from netdyno.verbs import cli
 
 REAL_BUILD = build_dir()
 SERVER = next(contestant.name for contestant in discover() if not contestant.manifest.apart)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.commands import cli
-from netdyno.commands.chat import chat
-from netdyno.contestants.contestants import discover, find_by_name
+from netdyno.kit.paths import ROOT
 from netdyno.protocol import wire
+from netdyno.question.contestants.contestants import discover, find_by_name
+from netdyno.verbs import cli
+from netdyno.verbs.chat import chat
 from tests.support.background import in_background
 from tests.support.client import Client
 from tests.support.patience import PATIENCE_S

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.base.paths import build_dir, generator_path
-from netdyno.contestants.contestants import discover, find_by_name
+from netdyno.kit.paths import build_dir, generator_path
+from netdyno.measure.trial.load import NOT_BELIEVED
 from netdyno.model.load_result import LoadResult
-from netdyno.trial.load import NOT_BELIEVED
+from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import discover
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
+from netdyno.kit.paths import ROOT
+from netdyno.measure.machine.links.namespace import Namespace, NotAllowedError, make_namespace
+from netdyno.question.contestants.contestants import discover
 from tests.support.chosen import startable
 from tests.support.inside import inside
 from tests.support.patience import PATIENCE_S

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno.contestants.contestants import discover
+from netdyno.measure.trial import client_processes
 from netdyno.model.contestant import Contestant
-from netdyno.trial import client_processes
+from netdyno.question.contestants.contestants import discover
 from tests.contract.golden import wire
 from tests.support.chosen import startable
 from tests.support.fake_server import Peer, fake_server, honest

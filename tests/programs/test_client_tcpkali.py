@@ -11,8 +11,8 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from netdyno.audits.plausible import accounts
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
+from netdyno.measure.audits.plausible import accounts
 from netdyno.model.load_result import LoadResult
 from tests.support.running_client import running
 from tests.support.server import run

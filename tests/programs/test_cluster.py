@@ -20,8 +20,8 @@ import msgspec
 import pytest
 
 from netdyno.analysis.analysis import analyse
-from netdyno.cluster import authority, described, load_helper
-from netdyno.machine import server_proc
+from netdyno.measure.cluster import authority, described, load_helper
+from netdyno.measure.machine import server_proc
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.report import write_page

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from netdyno.contestants import stand_in
+from netdyno.question.contestants import stand_in
 from tests.support.patience import PATIENCE_S
 
 

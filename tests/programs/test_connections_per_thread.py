@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from netdyno.contestants.contestants import discover, find_by_name
+from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.support.chosen import startable
 from tests.support.client import Client
 from tests.support.server import serving

@@ -12,13 +12,13 @@ import pytest
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.ranking import Standing
-from netdyno.audits import of_trial
-from netdyno.base.paths import build_dir
+from netdyno.kit.paths import build_dir
+from netdyno.measure.audits import of_trial
+from netdyno.measure.run import runner
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.terminal.display import PlainDisplay
-from netdyno.run import runner
 from netdyno.store import read, schema
 from tests.support.fakes import faulty
 

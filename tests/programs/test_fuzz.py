@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir
+from netdyno.kit.paths import ROOT, build_dir
 from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.needs_build

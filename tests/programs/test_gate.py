@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from netdyno.base.paths import build_dir
-from netdyno.commands.cli import main
+from netdyno.kit.paths import build_dir
+from netdyno.verbs.cli import main
 from tests.support import bench_script
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("undrawn", "steady_canary")]

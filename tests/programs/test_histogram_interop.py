@@ -1,4 +1,4 @@
-"""The generator's histograms, decoded by the PyPI package `hdrhistogram` and by netdyno.statistics.hdr: the same "
+"""The generator's histograms, decoded by the PyPI package `hdrhistogram` and by netdyno.kit.statistics.hdr: the same "
 "figures."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netdyno.base.paths import build_dir
-from netdyno.statistics import hdr
+from netdyno.kit.paths import build_dir
+from netdyno.kit.statistics import hdr
 
 pytestmark = pytest.mark.needs_build
 

@@ -18,8 +18,8 @@ from types import ModuleType
 
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir
-from netdyno.trial.load import NOT_BELIEVED
+from netdyno.kit.paths import ROOT, build_dir
+from netdyno.measure.trial.load import NOT_BELIEVED
 from tests.support.patience import slowness
 
 pytestmark = pytest.mark.needs_build

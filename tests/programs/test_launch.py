@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import build_dir, launcher_path
-from netdyno.contestants.contestants import discover
+from netdyno.kit.paths import build_dir, launcher_path
 from netdyno.model.contestant import Contestant, behind_launcher
+from netdyno.question.contestants.contestants import discover
 
 pytestmark = pytest.mark.needs_build
 

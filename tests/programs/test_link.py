@@ -17,16 +17,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir, generator_path
-from netdyno.base.units import parse_rate
-from netdyno.contestants import contestants
-from netdyno.experiment.plan import Cell
-from netdyno.machine.links import lan
-from netdyno.machine.links.lan import Lan
-from netdyno.machine.links.namespace import Namespace, NotAllowedError
-from netdyno.machine.links.namespace_child import read_network
-from netdyno.machine.links.network import NetworkNeeds, make_network
-from netdyno.machine.trial_log import TrialLog
+from netdyno.kit.paths import ROOT, build_dir, generator_path
+from netdyno.kit.units import parse_rate
+from netdyno.measure.machine.links import lan
+from netdyno.measure.machine.links.lan import Lan
+from netdyno.measure.machine.links.namespace import Namespace, NotAllowedError
+from netdyno.measure.machine.links.namespace_child import read_network
+from netdyno.measure.machine.links.network import NetworkNeeds, make_network
+from netdyno.measure.machine.trial_log import TrialLog
+from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.trial import run_trial
+from netdyno.measure.trial.window import Watch
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import LoadResult
@@ -34,9 +35,8 @@ from netdyno.model.observation import MachineObservation
 from netdyno.model.options import settings
 from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS, TRANSPORTS
 from netdyno.model.trial import Trial
-from netdyno.trial.context import TrialContext
-from netdyno.trial.trial import run_trial
-from netdyno.trial.window import Watch
+from netdyno.question.contestants import contestants
+from netdyno.question.plan import Cell
 from tests.support.inside import inside
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
@@ -47,7 +47,7 @@ RATE = "10mbit"
 
 HARNESS = """
 import signal, subprocess
-from netdyno.machine.links import lan
+from netdyno.measure.machine.links import lan
 with lan.make_link(10**9) as made:
     script = ["sh", "-c", "echo entered; exec sleep 1000"]
     left = [subprocess.Popen([*end.enter, *script], stdout=subprocess.PIPE) for end in made]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno.machine.links import lan, link_check, wan
-from netdyno.machine.links.link_check import (
+from netdyno.measure.machine.links import lan, link_check, wan
+from netdyno.measure.machine.links.link_check import (
     ATTEMPTS,
     LinkMeasurement,
     choose_rate_hz,
@@ -19,8 +19,8 @@ from netdyno.machine.links.link_check import (
     judge,
     round_trip_s,
 )
-from netdyno.machine.links.namespace import NotAllowedError
-from netdyno.machine.links.wan import Terms, Way
+from netdyno.measure.machine.links.namespace import NotAllowedError
+from netdyno.measure.machine.links.wan import Terms, Way
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import Pinning
 

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir
-from netdyno.commands import cli
-from netdyno.machine.links import lan
-from netdyno.machine.links.namespace import NotAllowedError
+from netdyno.kit.paths import ROOT, build_dir
+from netdyno.measure.machine.links import lan
+from netdyno.measure.machine.links.namespace import NotAllowedError
 from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
+from netdyno.verbs import cli
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 

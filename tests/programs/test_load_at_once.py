@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from netdyno.base.paths import build_dir, generator_path
+from netdyno.kit.paths import build_dir, generator_path
 from netdyno.model.load_result import LoadResult
 from tests.support.foreign import MEASURED
 from tests.support.patience import PATIENCE_S

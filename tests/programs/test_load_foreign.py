@@ -22,7 +22,7 @@ from random import Random
 import msgspec
 import pytest
 
-from netdyno.base.paths import build_dir, generator_path
+from netdyno.kit.paths import build_dir, generator_path
 from netdyno.model.load_result import FirstExchange, LoadResult
 from tests.support.foreign import (
     LAST,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import build_dir
+from netdyno.kit.paths import build_dir
 from tests.support.foreign import MANY, QUICK, always, expect_all_right, failed, listening, load, result_of
 from tests.support.foreign import OK as REPLY
 from tests.support.names import naming

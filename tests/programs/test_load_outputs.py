@@ -23,7 +23,7 @@ from typing import IO
 import msgspec
 import pytest
 
-from netdyno.base.paths import build_dir, generator_path
+from netdyno.kit.paths import build_dir, generator_path
 from netdyno.model.load_result import LoadResult
 from tests.support.foreign import MEASURED, OK, http, load, replies_of, requests
 from tests.support.nodes import NODES

@@ -21,13 +21,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.audits.plausible import populations
-from netdyno.base.paths import build_dir, generator_path
-from netdyno.machine.pinning import may_run_realtime
-from netdyno.machine.process import REALTIME_PRIORITY
+from netdyno.kit.paths import build_dir, generator_path
+from netdyno.measure.audits.plausible import populations
+from netdyno.measure.machine.pinning import may_run_realtime
+from netdyno.measure.machine.process import REALTIME_PRIORITY
+from netdyno.measure.trial.load import NOT_BELIEVED
 from netdyno.model.load_result import LoadResult
 from netdyno.protocol import wire
-from netdyno.trial.load import NOT_BELIEVED
 from tests.support import audit_names
 from tests.support.foreign import MEASURED, expect_one_line, lines_of, tcp
 from tests.support.server import serving

@@ -17,8 +17,8 @@ from random import Random
 import msgspec
 import pytest
 
-from netdyno.contestants.stand_in import find_free_port, try_connect
 from netdyno.model.load_result import LoadResult, Tls
+from netdyno.question.contestants.stand_in import find_free_port, try_connect
 from tests.support.certificates import NAMES, Authority, make_authority
 from tests.support.foreign import (
     LAST,

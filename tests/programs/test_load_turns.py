@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.machine.pinning import keep_punctual, may_run_realtime
+from netdyno.measure.machine.pinning import keep_punctual, may_run_realtime
 from tests.support.certificates import make_authority
 from tests.support.foreign import LAST, OK, always, end, failed, http, listening, requests
 from tests.support.patience import eventually

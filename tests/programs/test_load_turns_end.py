@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import build_dir, generator_path
-from netdyno.trial.load import NOT_BELIEVED
+from netdyno.kit.paths import build_dir, generator_path
+from netdyno.measure.trial.load import NOT_BELIEVED
 from tests.support.foreign import PATIENCE_S, failed, listening
 from tests.support.server import launched
 from tests.support.turns import CHAT, RPC, WAITS, WINDOW_S, server_of, turns

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir
-from netdyno.contestants.contestants import discover, find_by_name
-from netdyno.machine import loaded
+from netdyno.kit.paths import ROOT, build_dir
+from netdyno.measure.machine import loaded
 from netdyno.model.contestant import Contestant
+from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.contract.tcp.talk import Talk
 from tests.support.chosen import startable
 from tests.support.patience import PATIENCE_S

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from netdyno.analysis.analysis import analyse
-from netdyno.audits import neighbour
-from netdyno.base.paths import ROOT, build_dir
-from netdyno.contestants import contestants
-from netdyno.experiment import experiment
-from netdyno.machine import cpu_share
-from netdyno.machine.pinning import choose
+from netdyno.kit.paths import ROOT, build_dir
+from netdyno.measure.audits import neighbour
+from netdyno.measure.machine import cpu_share
+from netdyno.measure.machine.pinning import choose
+from netdyno.measure.run import runner
 from netdyno.model import outcomes
 from netdyno.model.trial import Trial
 from netdyno.present.prose import company
 from netdyno.present.terminal.display import PlainDisplay
-from netdyno.run import runner
+from netdyno.question import experiment
+from netdyno.question.contestants import contestants
 from netdyno.store import read, schema
 
 pytestmark = pytest.mark.needs_build
@@ -39,7 +39,7 @@ while True:
 """
 CONTESTANTS = ("epoll-coroutines",)
 TRIES = 4
-"""Here so many tries in a row tell a neighbour from a burst; tests/unit/audits/test_neighbour.py has the dozen."""
+"""Here so many tries in a row tell a neighbour from a burst; test_neighbour.py of the unit tests has the dozen."""
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.commands.cli import main
 from netdyno.model.run import Run
 from netdyno.store import read, schema
+from netdyno.verbs.cli import main
 from tests.support.fixtures import FAKES
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.long, pytest.mark.usefixtures("steady_canary")]

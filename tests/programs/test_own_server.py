@@ -18,20 +18,20 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.errors import UserError
-from netdyno.base.paths import build_dir
-from netdyno.commands import permission
-from netdyno.commands.permission import Given
-from netdyno.contestants import own, stand_in
+from netdyno.kit.errors import UserError
+from netdyno.kit.paths import build_dir
+from netdyno.measure.run import runner
+from netdyno.measure.run.resume import resume
+from netdyno.measure.trial import traced
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial
 from netdyno.present.terminal.display import PlainDisplay
-from netdyno.run import runner
-from netdyno.run.resume import resume
+from netdyno.question.contestants import own, stand_in
 from netdyno.store import read, schema
-from netdyno.trial import traced
+from netdyno.verbs import permission
+from netdyno.verbs.permission import Given
 from tests.support.edit_store import edit_store
 from tests.support.fixtures import FAKES, use_steady_canary
 from tests.support.names import naming
@@ -226,7 +226,7 @@ def test_an_address_is_the_first_of_its_host_where_a_server_accepts(tmp_path: Pa
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         script = (
-            "import sys; from netdyno.contestants import own; "
+            "import sys; from netdyno.question.contestants import own; "
             "print(own.resolve_server(*sys.argv[1:3], may_be_loaded=0).address)"
         )
         command = [*naming(tmp_path), sys.executable, "-c", script, f"TCP://localhost:{port}", "http"]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.commands.cli import main
-from netdyno.contestants import stand_in
+from netdyno.question.contestants import stand_in
+from netdyno.verbs.cli import main
 from tests.programs.test_own_requests import API, expect_right, run
 from tests.support.certificates import make_authority
 from tests.support.fixtures import FAKES

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import build_dir
-from netdyno.contestants.contestants import discover, find_by_name
+from netdyno.kit.paths import build_dir
+from netdyno.measure.run import runner
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.present.terminal.display import PlainDisplay
-from netdyno.run import runner
+from netdyno.question.contestants.contestants import discover, find_by_name
 from netdyno.store import read, schema
 from tests.contract.tcp.talk import Talk
 from tests.programs.test_process_per_connection import converse, find_child_of

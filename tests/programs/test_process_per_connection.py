@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from netdyno.contestants.contestants import discover, find_by_name
+from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.contract.tcp.talk import Talk
 from tests.support import proc
 from tests.support.chosen import startable

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.commands import profile
-from netdyno.commands.own_servers import OwnServers
-from netdyno.machine import perf
-from netdyno.machine.perf import PREEMPTED
+from netdyno.measure.machine import perf
+from netdyno.measure.machine.perf import PREEMPTED
 from netdyno.model.profile import Stack
+from netdyno.verbs import profile
+from netdyno.verbs.own_servers import OwnServers
 from tests.support.fixtures import FAKES
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.calm, pytest.mark.long]

@@ -8,12 +8,12 @@ from collections import Counter
 
 import pytest
 
-from netdyno.base.paths import build_dir
-from netdyno.contestants import contestants
+from netdyno.kit.paths import build_dir
+from netdyno.measure.run import runner, schedule
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.present.terminal.display import PlainDisplay
-from netdyno.run import runner, schedule
+from netdyno.question.contestants import contestants
 from netdyno.store import read, schema
 from tests.support.fakes import faulty
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import build_dir, generator_path
-from netdyno.contestants.contestants import discover, find_by_name
-from netdyno.experiment.plan import Cell
-from netdyno.machine import cpu_share
-from netdyno.machine.pinning import choose, may_run_realtime
+from netdyno.kit.paths import build_dir, generator_path
+from netdyno.measure.machine import cpu_share
+from netdyno.measure.machine.pinning import choose, may_run_realtime
+from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.trial import run_trial
+from netdyno.measure.trial.turns import run_in_turns
 from netdyno.model.experiment import Placement, Scenario
 from netdyno.model.trial import Trial
-from netdyno.trial.context import TrialContext
-from netdyno.trial.trial import run_trial
-from netdyno.trial.turns import run_in_turns
+from netdyno.question.contestants.contestants import discover, find_by_name
+from netdyno.question.plan import Cell
 
 ALL = frozenset(os.sched_getaffinity(0))
 

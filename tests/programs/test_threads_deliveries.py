@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants.contestants import discover, find_by_name
+from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.talk import joined

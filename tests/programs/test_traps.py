@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir, generator_path
-from netdyno.contestants.contestants import discover, find_by_name
-from netdyno.experiment import experiment
-from netdyno.trial.load import NOT_BELIEVED
+from netdyno.kit.paths import ROOT, build_dir, generator_path
+from netdyno.measure.trial.load import NOT_BELIEVED
+from netdyno.question import experiment
+from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.support.server import run, serving
 
 pytestmark = pytest.mark.calm

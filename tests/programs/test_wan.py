@@ -19,15 +19,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir, generator_path, relay_path
-from netdyno.contestants import contestants
-from netdyno.experiment.plan import Cell
-from netdyno.machine.links import lan, link_check, wan
-from netdyno.machine.links.lan import INTERFACE, Lan
-from netdyno.machine.links.namespace import Namespace, NotAllowedError
-from netdyno.machine.links.wan import Terms, Wan, Way
-from netdyno.machine.process import TrialError
-from netdyno.machine.trial_log import TrialLog
+from netdyno.kit.paths import ROOT, build_dir, generator_path, relay_path
+from netdyno.measure.machine.links import lan, link_check, wan
+from netdyno.measure.machine.links.lan import INTERFACE, Lan
+from netdyno.measure.machine.links.namespace import Namespace, NotAllowedError
+from netdyno.measure.machine.links.wan import Terms, Wan, Way
+from netdyno.measure.machine.process import TrialError
+from netdyno.measure.machine.trial_log import TrialLog
+from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.trial import CLOSING_S, _estimate_closing_s, run_trial
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_words
@@ -35,8 +35,8 @@ from netdyno.model.observation import Relayed
 from netdyno.model.options import settings
 from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 from netdyno.model.trial import Trial
-from netdyno.trial.context import TrialContext
-from netdyno.trial.trial import CLOSING_S, _estimate_closing_s, run_trial
+from netdyno.question.contestants import contestants
+from netdyno.question.plan import Cell
 from tests.support.inside import inside
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
@@ -47,8 +47,8 @@ SCENARIO = Scenario(
 HARNESS = """
 import signal, sys
 from pathlib import Path
-from netdyno.machine.links import wan
-from netdyno.machine.trial_log import TrialLog
+from netdyno.measure.machine.links import wan
+from netdyno.measure.machine.trial_log import TrialLog
 with wan.make_link(wan.Terms(delay_s=0.001), TrialLog(Path(sys.argv[1]))) as made:
     print(made.server.pid, made.load.pid, made.relay.pid, flush=True)
     signal.pause()

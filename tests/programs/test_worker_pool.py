@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from netdyno.contestants.contestants import discover, find_by_name
+from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.contract.golden import wire
 from tests.support import proc
 from tests.support.chosen import startable

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.statistics.stats import Comparison, Interval
+from netdyno.kit.paths import ROOT
+from netdyno.kit.statistics.stats import Comparison, Interval
 from tests.support import bench_script
 
 answers = bench_script.load("answers")

@@ -10,27 +10,27 @@ from typing import NamedTuple
 
 import pytest
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 
 pytestmark = pytest.mark.quick
 
 SOURCES = ROOT / "python" / "netdyno"
 RULE = (
-    {"base"},
-    {"statistics"},
+    {"kit"},
     {"model"},
-    {"contestants", "experiment", "audits", "machine", "protocol"},
-    {"store", "trial", "analysis"},
-    {"cluster"},
-    {"run"},
+    {"question", "protocol"},
+    {"store", "analysis"},
+    {"measure"},
     {"present"},
-    {"instruments"},
-    {"commands"},
+    {"verbs"},
 )
 """From left to right; rooms of one set do not import each other."""
+WINGS = {"measure": ("audits", "machine", "trial", "run", "cluster")}
+"""Rooms with an order of their own, from left to right."""
+MOST_ARROWS = 40
 APART = (("present/terminal", "present/report"), ("present/report", "present/terminal"))
 """Both speak by present/prose."""
-PURE = {"statistics", "model", "audits", "analysis"}
+PURE = ("kit/statistics", "model", "measure/audits", "analysis")
 """Rooms that touch no file, clock or process: what they say follows from what they are given."""
 OF_THE_WORLD = {"os", "subprocess", "socket", "time", "pathlib"}
 
@@ -44,11 +44,23 @@ class Import(NamedTuple):
 
     @property
     def room(self) -> str:
-        return self.home.parts[0]
+        return find_room(self.home.parts)
+
+    @property
+    def target(self) -> str:
+        """The room that it goes to; empty for what is not the project's, or in no room."""
+        package, *parts = self.taken.split(".")
+        return find_room(tuple(parts)) if package == "netdyno" else ""
 
     @property
     def said(self) -> str:
         return f"{self.where} imports {self.taken}"
+
+
+def find_room(parts: tuple[str, ...]) -> str:
+    """Return the room of a module; in a wing, the room within it."""
+    in_wing = len(parts) > 1 and parts[1] in WINGS.get(parts[0], ())
+    return "/".join(parts[: 2 if in_wing else 1])
 
 
 @cache
@@ -76,16 +88,16 @@ def _taken(node: ast.AST) -> Iterator[tuple[int, str]]:
 
 def against_the_rule(imported: Import) -> bool:
     """Whether it goes to a room that is not further left, or into a room's rooms that stand apart."""
-    package, _, rest = imported.taken.partition(".")
-    room = rest.partition(".")[0]
-    if package != "netdyno" or room == imported.room:
-        target = rest.replace(".", "/")
-        return any(imported.home.is_relative_to(here) and Path(target).is_relative_to(there) for here, there in APART)
-    return _rank(room) >= _rank(imported.room)
+    if not imported.target or imported.target == imported.room:
+        path = Path(*imported.taken.split(".")[1:])
+        return any(imported.home.is_relative_to(here) and path.is_relative_to(there) for here, there in APART)
+    return _rank(imported.target) >= _rank(imported.room)
 
 
-def _rank(room: str) -> int:
-    return next((rank for rank, rooms in enumerate(RULE) if room in rooms), len(RULE))
+def _rank(room: str) -> tuple[int, int]:
+    wing, _, within = room.partition("/")
+    rank = next((rank for rank, rooms in enumerate(RULE) if wing in rooms), len(RULE))
+    return rank, WINGS[wing].index(within) if within else -1
 
 
 def test_every_import_goes_to_the_left() -> None:
@@ -93,15 +105,38 @@ def test_every_import_goes_to_the_left() -> None:
 
 
 def test_every_room_has_its_place_in_the_rule() -> None:
-    rooms = {path.name for path in SOURCES.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
-    assert rooms == set().union(*RULE)
+    assert _find_packages(SOURCES) == set().union(*RULE)
+    for wing, rooms in WINGS.items():
+        assert _find_packages(SOURCES / wing) == set(rooms)
+
+
+def _find_packages(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
+
+
+def test_the_arrows_do_not_grow_more() -> None:
+    """A new arrow between rooms is a decision: one fact that another room needs moves to `model` instead."""
+    arrows = {_find_arrow(imported.room, imported.target) for imported in all_imports() if imported.target}
+    assert len({(here, there) for here, there in arrows if here != there}) <= MOST_ARROWS
+
+
+def _find_arrow(here: str, there: str) -> tuple[str, str]:
+    """A wing is one room to all others."""
+    wing, other = here.partition("/")[0], there.partition("/")[0]
+    return (here, there) if wing == other else (wing, other)
+
+
+def test_only_verbs_import_the_cluster() -> None:
+    """It is an option: a run on one machine loads nothing of it."""
+    users = {imported.room for imported in all_imports() if imported.target == "measure/cluster"}
+    assert users == {"measure/cluster", "verbs"}
 
 
 def test_what_is_pure_touches_nothing_of_the_world() -> None:
     touching = [
         imported.said
         for imported in all_imports()
-        if imported.room in PURE and imported.taken.partition(".")[0] in OF_THE_WORLD
+        if any(imported.home.is_relative_to(room) for room in PURE) and imported.taken.partition(".")[0] in OF_THE_WORLD
     ]
     assert touching == []
 
@@ -111,18 +146,24 @@ def test_what_is_pure_touches_nothing_of_the_world() -> None:
     [
         ("model/run.py", "from netdyno.store import read\n", "1 imports netdyno.store.read"),
         (
-            "audits/of_trial.py",
-            "def f():\n    import netdyno.machine.process\n",
-            "2 imports netdyno.machine.process",
+            "measure/audits/of_trial.py",
+            "def f():\n    import netdyno.measure.machine.process\n",
+            "2 imports netdyno.measure.machine.process",
         ),
         (
             "present/report/marks.py",
             "from netdyno.present.terminal import table\n",
             "1 imports netdyno.present.terminal.table",
         ),
-        ("present/report/views.py", "from netdyno.present.prose import loss\nfrom netdyno.base import units\n", ""),
+        ("present/report/views.py", "from netdyno.present.prose import loss\nfrom netdyno.kit import units\n", ""),
         ("analysis/loss.py", "from netdyno.analysis import cells\nimport numpy\n", ""),
-        ("analysis/loss.py", "from netdyno.commands import cli\n", "1 imports netdyno.commands.cli"),
+        ("measure/run/runner.py", "from netdyno.measure.trial import load\n", ""),
+        (
+            "measure/run/runner.py",
+            "from netdyno.measure.cluster import stage\n",
+            "1 imports netdyno.measure.cluster.stage",
+        ),
+        ("analysis/loss.py", "from netdyno.verbs import cli\n", "1 imports netdyno.verbs.cli"),
     ],
 )
 def test_the_import_that_breaks_the_rule_is_named(module: str, text: str, broken: str, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 from tests.support.patience import PATIENCE_S
 
 

@@ -26,7 +26,7 @@ from netdyno.analysis.claims.judge_claims import judge
 from netdyno.analysis.claims.needs import find_code_coordinate
 from netdyno.analysis.claims.steps import list_steps
 from netdyno.analysis.trials.split import split
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT, Cells, Claim
 from netdyno.model.contestant import About, CodeSize

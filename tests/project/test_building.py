@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.errors import UserError
-from netdyno.contestants import building
+from netdyno.kit.errors import UserError
+from netdyno.question.contestants import building
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -180,7 +180,7 @@ class Toy:
     def start(self, *targets: str) -> subprocess.Popen[str]:
         """The same in a process of its own, which can be killed."""
         code = f"import sys, pathlib; sys.path.insert(0, {str(ROOT / 'python')!r}); "
-        code += "from netdyno.contestants import building; "
+        code += "from netdyno.question.contestants import building; "
         code += f"building.make({targets!r}, pathlib.Path({str(self.build)!r}), pathlib.Path({str(self.root)!r}))"
         return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, start_new_session=True)
 

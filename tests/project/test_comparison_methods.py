@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from netdyno.analysis.ranking import answers, axes
-from netdyno.statistics import stats
+from netdyno.kit.statistics import stats
 from tests.support import bench_script
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.commands.checks import list_cpp_sources
+from netdyno.kit.paths import ROOT
+from netdyno.verbs.checks import list_cpp_sources
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 from tests.support import bench_script, proc
 from tests.support.patience import PATIENCE_S
 

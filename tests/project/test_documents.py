@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.trial.load import NOT_BELIEVED
+from netdyno.measure.trial.load import NOT_BELIEVED
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

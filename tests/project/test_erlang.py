@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir
-from netdyno.contestants.contestants import discover
-from netdyno.machine.environment import parse_cmake_cache
+from netdyno.kit.paths import ROOT, build_dir
+from netdyno.measure.machine.environment import parse_cmake_cache
+from netdyno.question.contestants.contestants import discover
 from tests.support.golden_sessions import expect_golden_sessions
 
 SERVER = ROOT / "servers/erlang-processes"

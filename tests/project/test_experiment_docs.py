@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.experiment import budgets, claims, experiment, figures, flips, scenarios
+from netdyno.kit.paths import ROOT
 from netdyno.model.metrics import CLAIMED, WHYS
 from netdyno.model.options import LOAD, SCENARIO, SERVER, SHARED, SIDES
+from netdyno.question import budgets, claims, experiment, figures, flips, scenarios
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text()
 CHAPTERS = dict(re.findall(r"^## `?\[?([\w. '-]+?)\]?`?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.commands import gate
-from netdyno.commands.cli import main
+from netdyno.kit.paths import ROOT
+from netdyno.verbs import gate
+from netdyno.verbs.cli import main
 
 PAGE = (ROOT / "docs" / "gate.md").read_text()
 PYTHON = "/usr/bin/python3"

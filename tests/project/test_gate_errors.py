@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from netdyno.analysis.gate.judge_gate import judge
-from netdyno.statistics.block_counts import GATE_LOOKS
+from netdyno.kit.statistics.block_counts import GATE_LOOKS
 from tests.support import bench_script
 
 BENCH = bench_script.load("gate_errors")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import discover
+from netdyno.kit.paths import ROOT
 from netdyno.model.contestant import behind_launcher
+from netdyno.question.contestants.contestants import discover
 from tests.support.golden_sessions import expect_golden_sessions
 
 SHARED = sorted(map(str, ROOT.glob("servers/_shared/java/*.java")))

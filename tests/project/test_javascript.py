@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 
 FOLDERS = ("servers/*", "servers/_shared/*", "clients/*")
 TESTS = sorted(path for folder in FOLDERS for path in ROOT.glob(f"{folder}/*.test.js"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 
 PRODUCT = ("python", "bench", "clients", "servers")
 PACKAGES = ("netdyno", "netdyno_client", "netdyno_server")

@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 import pytest
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 
 SOURCES = ROOT / "python" / "netdyno"
 SILENT = ("analysis", "statistics")

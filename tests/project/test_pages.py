@@ -109,7 +109,7 @@ def test_every_path_that_is_named_exists(page: str) -> None:
 
 
 def test_the_picture_of_the_house_has_every_room_once() -> None:
-    (rule,) = re.findall(r"^  base <.*?\n\n", (ROOT / "docs" / "start.md").read_text(), re.MULTILINE | re.DOTALL)
+    (rule,) = re.findall(r"^  kit <.*?\n\n", (ROOT / "docs" / "start.md").read_text(), re.MULTILINE | re.DOTALL)
     packages = [path.parent.name for path in (ROOT / "python" / "netdyno").glob("*/__init__.py")]
     assert sorted(re.findall(r"\w+", rule)) == sorted(packages)
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir
-from netdyno.base.quantities import DASH
+from netdyno.kit.paths import ROOT, build_dir
+from netdyno.kit.quantities import DASH
 from tests.support import bench_script
 
 SCRIPT = ROOT / "bench" / "peers.py"

@@ -13,13 +13,13 @@ import msgspec
 import pytest
 
 from netdyno.analysis.claims.judge_claims import judge
-from netdyno.contestants import codesize
-from netdyno.contestants.contestants import discover
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trial
+from netdyno.question.contestants import codesize
+from netdyno.question.contestants.contestants import discover
 from tests.support.builders.made_claims import Point, of_points
 from tests.support.studies import load_study
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from netdyno.experiment import experiment as experiments
+from netdyno.question import experiment as experiments
 from tests.support import bench_script
 
 curve = bench_script.load("slice_curve")

@@ -7,12 +7,12 @@ from typing import cast, get_args
 import msgspec
 import pytest
 
-from netdyno.contestants.contestants import discover
-from netdyno.contestants.programs import PROGRAMS
-from netdyno.experiment import experiment
-from netdyno.experiment.plan import estimate_seconds
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Budget
+from netdyno.question import experiment
+from netdyno.question.contestants.contestants import discover
+from netdyno.question.contestants.programs import PROGRAMS
+from netdyno.question.plan import estimate_seconds
 from tests.support.studies import FOLDER, load_study
 
 STUDIES = {

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.contestants import codesize
-from netdyno.contestants.contestants import discover
+from netdyno.kit.paths import ROOT
 from netdyno.model.contestant import Contestant
+from netdyno.question.contestants import codesize
+from netdyno.question.contestants.contestants import discover
 from tests.support import memory
 from tests.support.patience import SLOWER, slowness
 
@@ -26,12 +26,12 @@ pytestmark = pytest.mark.quick
 SOME = (
     "tests/harness/test_process.py",
     "tests/harness/test_pinning.py",
-    "tests/unit/base/test_paths.py",
+    "tests/unit/kit/test_paths.py",
     "tests/programs/test_load_at_once.py",
 )
 """Some tests of the first are marked quiet, all of the second, none of the third; most of the fourth are calm."""
 
-ONE_FILE = "tests/unit/base/test_units.py"
+ONE_FILE = "tests/unit/kit/test_units.py"
 LONG_FILE = "tests/programs/test_built.py"
 
 

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir
+from netdyno.kit.paths import ROOT, build_dir
 from tests.support import bench_script
 
 SCRIPT = ROOT / "bench" / "tcpkali_cross_check.py"

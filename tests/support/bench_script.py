@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 
 BENCH = ROOT / "bench"
 

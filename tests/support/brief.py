@@ -4,9 +4,9 @@ WORD...`. Each takes longer than the trials of a small run, and belongs to tests
 import sys
 from types import ModuleType
 
-from netdyno.commands.cli import main
-from netdyno.contestants import codesize
-from netdyno.run import schedule
+from netdyno.measure.run import schedule
+from netdyno.question.contestants import codesize
+from netdyno.verbs.cli import main
 
 if __name__ == "__main__":
     undrawn = ModuleType("netdyno.present.report")  # which loads Matplotlib

@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir
-from netdyno.contestants import codesize, kernel
-from netdyno.contestants.contestants import Kind, discover, select, skip_file
+from netdyno.kit.paths import ROOT, build_dir
 from netdyno.model.contestant import Contestant
+from netdyno.question.contestants import codesize, kernel
+from netdyno.question.contestants.contestants import Kind, discover, select, skip_file
 
 NOBODY = [pytest.param(None, marks=pytest.mark.skip(reason="concerns none of the chosen contestants"))]
 ONCE_A_LANGUAGE = "once_a_language"

@@ -14,17 +14,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.audits import of_trial
-from netdyno.base.paths import launcher_path
-from netdyno.contestants import codesize
-from netdyno.contestants.contestants import discover
-from netdyno.experiment import side_by_side
-from netdyno.machine import environment, program_settings
+from netdyno.kit.paths import launcher_path
+from netdyno.measure.audits import of_trial
+from netdyno.measure.machine import environment, program_settings
+from netdyno.measure.run import capacity_search, resume, runner
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import About, Contestant, Manifest
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import Pinning
-from netdyno.run import capacity_search, resume, runner
-from netdyno.trial.context import TrialContext
+from netdyno.question import side_by_side
+from netdyno.question.contestants import codesize
+from netdyno.question.contestants.contestants import discover
 from tests.support.fakes import unhurried
 
 FAKES = Path(__file__).parent / "fakes"

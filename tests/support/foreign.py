@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from netdyno.audits.plausible import populations
-from netdyno.base.paths import build_dir, generator_path
+from netdyno.kit.paths import build_dir, generator_path
+from netdyno.measure.audits.plausible import populations
+from netdyno.measure.trial.load import NOT_BELIEVED
 from netdyno.model.load_result import LoadResult, Replies
-from netdyno.trial.load import NOT_BELIEVED
 
 PATIENCE_S = 60
 MEASURED = {0, NOT_BELIEVED}

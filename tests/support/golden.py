@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 
 Words: TypeAlias = dict[str, Any]
 VECTORS: list[Words] = json.loads((ROOT / "protocol" / "golden.json").read_text())["vectors"]

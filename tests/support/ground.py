@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine import program_settings
-from netdyno.machine.links.namespace_child import MARK
-from netdyno.machine.process import Process
+from netdyno.measure.machine import program_settings
+from netdyno.measure.machine.links.namespace_child import MARK
+from netdyno.measure.machine.process import Process
 from netdyno.model.contestant import behind_launcher
 from tests.support.server import Server
 

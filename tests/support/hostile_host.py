@@ -16,11 +16,11 @@ from distributed.comm.tcp import _add_frames_header
 from distributed.core import Status
 from distributed.protocol import ToPickle, dumps, pickle, to_serialize
 
-from netdyno.base.errors import UserError
-from netdyno.cluster import authority, daemon, engine
-from netdyno.cluster.described import Description
-from netdyno.cluster.requests import Request, TrialDone, TrialRequest
-from netdyno.cluster.secure_comm import Identity, RoleSecurity
+from netdyno.kit.errors import UserError
+from netdyno.measure.cluster import authority, daemon, engine
+from netdyno.measure.cluster.described import Description
+from netdyno.measure.cluster.requests import Request, TrialDone, TrialRequest
+from netdyno.measure.cluster.secure_comm import Identity, RoleSecurity
 from netdyno.model.trial import Trial
 from tests.support.builders.made_claims import made_trial
 

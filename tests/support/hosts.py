@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pytest
 
-from netdyno.machine import server_proc
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
-from netdyno.machine.links.namespace_child import read_network
+from netdyno.measure.machine import server_proc
+from netdyno.measure.machine.links.namespace import Namespace, NotAllowedError, make_namespace
+from netdyno.measure.machine.links.namespace_child import read_network
 from tests.support.patience import PATIENCE_S, eventually
 
 NETDYNO = (sys.executable, "-P", "-m", "netdyno")

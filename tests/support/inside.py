@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from netdyno.machine.links.namespace import Namespace
+from netdyno.measure.machine.links.namespace import Namespace
 
 HELPER = """
 import socket

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from netdyno.base.paths import build_dir
+from netdyno.kit.paths import build_dir
 
 SLOWER = 5
 """What is waited for programs with a sanitizer, in times of what is waited for others."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from netdyno.instruments.calibrate.done import ServerTotals
+from netdyno.verbs.instruments.calibrate.done import ServerTotals
 from tests.contract.golden import wire
 from tests.support.server import Server, run
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from netdyno.machine.topology import parse_list
+from netdyno.measure.machine.topology import parse_list
 
 FOLDER = Path(__file__).parent / "machines"
 

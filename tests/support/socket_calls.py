@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
-from netdyno.machine import strace
-from netdyno.machine.trial_log import TrialLog
+from netdyno.measure.machine import strace
+from netdyno.measure.machine.trial_log import TrialLog
 
 _RECEIVES = re.compile(r"\d+ +\d+\.\d+ (?:recvfrom|recvmsg|recvmmsg|read|readv)\(0x(?P<descriptor>[0-9a-f]+),.*")
 _SENDS = re.compile(r"\d+ +\d+\.\d+ (?:sendto|sendmsg|sendmmsg|write|writev)\(0x(?P<descriptor>[0-9a-f]+),.*")

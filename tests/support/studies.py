@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import discover, select
-from netdyno.experiment import experiment
+from netdyno.kit.paths import ROOT
 from netdyno.model.experiment import Budget, Experiment
+from netdyno.question import experiment
+from netdyno.question.contestants.contestants import discover, select
 
 FOLDER = ROOT / "experiments"
 

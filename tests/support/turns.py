@@ -14,8 +14,8 @@ from typing import IO
 
 import msgspec
 
-from netdyno.audits.plausible import populations
-from netdyno.base.paths import build_dir, generator_path
+from netdyno.kit.paths import build_dir, generator_path
+from netdyno.measure.audits.plausible import populations
 from netdyno.model.load_result import LoadResult
 from tests.support.foreign import MEASURED, PATIENCE_S
 from tests.support.server import Server, serving

@@ -23,13 +23,13 @@ from netdyno.analysis.ranking import answers, stopping
 from netdyno.analysis.scenario import derive_findings, read_client
 from netdyno.analysis.trials import measured
 from netdyno.analysis.trials.split import split
-from netdyno.base import quantities
+from netdyno.kit import quantities
+from netdyno.kit.statistics import stats
 from netdyno.model import outcomes
 from netdyno.model.experiment import Experiment
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.statistics import stats
 
 
 def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:

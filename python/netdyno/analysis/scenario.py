@@ -41,7 +41,8 @@ from netdyno.analysis.trials import unranked
 from netdyno.analysis.trials.peers import describe_part_ground, group_peers
 from netdyno.analysis.trials.server_faults import find_faulty, find_unproven
 from netdyno.analysis.trials.split import ScenarioTrials
-from netdyno.experiment.capacity import CAPACITY
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.stats import Comparison, Samples
 from netdyno.model import outcomes, transports
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
@@ -49,8 +50,7 @@ from netdyno.model.levels import level_key, level_label
 from netdyno.model.metrics import METRICS, Counted
 from netdyno.model.options import settings
 from netdyno.model.trial import Trial
-from netdyno.statistics import stats
-from netdyno.statistics.stats import Comparison, Samples
+from netdyno.question.capacity import CAPACITY
 
 LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
 

@@ -18,7 +18,8 @@ MOST = 10**15
 Number = Annotated[float, msgspec.Meta(ge=-MOST, le=MOST)]
 Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST)]
 """A measured or requested number. No measurement exceeds the bounds, and beyond them sums and units would overflow. A
-number from outside that exceeds them is refused; its plausibility is checked elsewhere (audits/plausible.py)."""
+number from outside that exceeds them is refused; its plausibility is checked elsewhere
+(measure/audits/plausible.py)."""
 MOST_CELLS = 10**6
 """The most cells of a run, and combinations of levels of a scenario: a week of the shortest trials."""
 Span = Annotated[float, msgspec.Meta(gt=0, le=MOST)]

@@ -84,7 +84,7 @@ class Gate(Frozen):
 
 class Flip(Frozen):
     """The search for the places along a factor, from `low` to `high`, where the better of two sides changes by a metric
-    (experiment/flips.py). A side is a contestant or a group; `members` has the names and patterns of both. Levels are
+    (question/flips.py). A side is a contestant or a group; `members` has the names and patterns of both. Levels are
     halved, as ratios, until those that prove the change are a factor of at most `within` apart."""
 
     scenario: str
@@ -264,7 +264,7 @@ class Experiment(Frozen):
         Number | None, Option(TIME, "With --precision: begin no block that would end later, such as 20m.", "experiment")
     ] = None
     """The time within which blocks beyond the planned ones must end; one that would end later does not begin
-    (run/schedule.py)."""
+    (measure/run/schedule.py)."""
     time_limit_s: Annotated[
         Number | None,
         Option(TIME, "On a disturbed machine: begin no planned block that would end later.", "experiment"),
@@ -279,7 +279,7 @@ class Experiment(Frozen):
     advise: Advise | None = None
     """The question of a run that goes on with the contestants that may still be chosen."""
     looked_again: tuple[str, ...] = ()
-    """The scenarios of a run that got a further look after its budget of time (run/further_look.py)."""
+    """The scenarios of a run that got a further look after its budget of time (measure/run/further_look.py)."""
 
     @property
     def blocks(self) -> int:

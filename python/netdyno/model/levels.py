@@ -6,8 +6,8 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 
-from netdyno.base.errors import UserError
-from netdyno.base.units import parse_duration
+from netdyno.kit.errors import UserError
+from netdyno.kit.units import parse_duration
 from netdyno.model.base import MOST_CELLS, type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.options import LOAD, SERVER, settings

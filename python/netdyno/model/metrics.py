@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import CodeSize
 from netdyno.model.load_result import Bytes, Distribution, LoadResult, Messages, Tls
@@ -192,9 +192,9 @@ def _read_threads(amount: Callable[[ServerObservation], float]) -> Figure:
 
 
 def _read_kernel(*names: str, setup: bool = False) -> Figure:
-    """Return the figure that sums counters of the kernel (machine/server_proc.py) over the window; with `setup` over
-    the connects too. It is None where one of them was not read. They are those of the network namespace: over the
-    loopback, of all programs in it."""
+    """Return the figure that sums counters of the kernel (measure/machine/server_proc.py) over the window; with
+    `setup` over the connects too. It is None where one of them was not read. They are those of the network namespace:
+    over the loopback, of all programs in it."""
     keys = [phase + name for name in names for phase in (("setup.", "") if setup else ("",))]
     return lambda trial, _: float(sum(trial.kernel[key] for key in keys)) if trial.kernel.keys() >= set(keys) else None
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from netdyno.base import quantities
-from netdyno.base.errors import UserError, did_you_mean
-from netdyno.base.units import format_duration, parse_duration
+from netdyno.kit import quantities
+from netdyno.kit.errors import UserError, did_you_mean
+from netdyno.kit.units import format_duration, parse_duration
 from netdyno.model.load_result import LoadResult
 
 MEAN, LOST = "mean", "lost"
@@ -49,7 +49,7 @@ class Term:
             return response.mean
         if percent in _STORED:
             return float(getattr(response, _STORED[percent]))
-        from netdyno.statistics import hdr  # with numpy, which reading an experiment does not need
+        from netdyno.kit.statistics import hdr  # with numpy, which reading an experiment does not need
 
         return hdr.percentile(hdr.decode(response.histogram), percent)
 

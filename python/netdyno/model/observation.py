@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
 from netdyno.model.base import Frozen, Number, Span, Whole
 from netdyno.model.load_result import Distribution
+
+SERVER_DROPS = "UdpServerDrops"
+"""Datagrams that the server's own sockets had to drop, beside the counters of the whole namespace."""
 
 
 class ServerObservation(Frozen):
@@ -48,11 +52,12 @@ class ServerObservation(Frozen):
 class MachineObservation(Frozen):
     """The cores that the harness may use, over the measured window, in CPU seconds of all of them together. `steal_s`:
     time that the hypervisor gave to other machines. `own_s`: time of the harness and the programs that it started.
-    `foreign_s`: everything else, the kernel's own work included (machine/cpu_share.py). `switches`: context switches,
-    on all cores of the machine. `softirq_s`: by core number, the time in which ticks found the core in a softirq,
-    whatever program ran there (a run stored before it was recorded has none). `throttled_s`: the time for which the CPU
-    quota of a control group stopped runnable programs, in `throttled_periods` of its periods, on all cores together;
-    None where no group counts it, and in a run stored before it was recorded (machine/cpu_quota.py)."""
+    `foreign_s`: everything else, the kernel's own work included (measure/machine/cpu_share.py). `switches`: context
+    switches, on all cores of the machine. `softirq_s`: by core number, the time in which ticks found the core in a
+    softirq, whatever program ran there (a run stored before it was recorded has none). `throttled_s`: the time for
+    which the CPU quota of a control group stopped runnable programs, in `throttled_periods` of its periods, on all
+    cores together; None where no group counts it, and in a run stored before it was recorded
+    (measure/machine/cpu_quota.py)."""
 
     cores: Whole
     window_s: Span
@@ -163,12 +168,25 @@ class CanaryReading(Frozen):
     one_core_round_trips_per_second: Number = 0.0
 
 
+CANARY_FIGURES: dict[str, Callable[[CanaryReading], float]] = {
+    "round trips": lambda reading: reading.round_trips_per_second,
+    "server's core": lambda reading: 1e6 * reading.server_millions_per_second,
+    "generator's core": lambda reading: 1e6 * reading.generator_millions_per_second,
+}
+"""The figures of a reading by name: round trips a second, and steps a second that were counted on a core."""
+
+
 class CanaryReadings(Frozen):
     """The readings beside one trial. `unread`: the reason why one of them is missing."""
 
     before: CanaryReading | None
     after: CanaryReading | None
     unread: str = ""
+
+    def list_sides(self) -> tuple[tuple[str, CanaryReading], ...]:
+        """Return the readings that exist, each with its side of the trial."""
+        sides = (("before", self.before), ("after", self.after))
+        return tuple((side, reading) for side, reading in sides if reading is not None)
 
 
 class HostCanary(Frozen):

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from netdyno.base.errors import UserError, did_you_mean
-from netdyno.base.units import duration_words
+from netdyno.kit.errors import UserError, did_you_mean
+from netdyno.kit.units import duration_words
 from netdyno.model import own_requests
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Conditions, Scenario

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from netdyno.kit.statistics import exact
 from netdyno.model import transports
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
@@ -22,9 +23,13 @@ from netdyno.model.levels import level_key
 from netdyno.model.load_result import Audit, LoadResult
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
-from netdyno.statistics import exact
 
 Kind = Literal["server", "instrument", "machine", "note"]
+
+CANARY = "canary"
+"""The audit of the machine's speed beside a trial; a block is judged when it has ended."""
+ABOUT_THE_GENERATOR = "generator"
+"""The audit that checks that the generator had CPU to spare and kept its schedule (protocol/load-result.md)."""
 
 KINDS: Mapping[str, Kind] = {
     "died": "server",
@@ -78,6 +83,11 @@ MEASURED: tuple[Status, ...] = ("valid", "censored", "struck_out", "faulty")
 
 SATURATED = 0.85
 """The share of a core from which on the busiest thread of the generator is the limit (loadgen/report/audits.cpp)."""
+
+
+def is_canary_judged(trial: Trial) -> bool:
+    """Whether the block of a trial has been judged. A trial that failed or was skipped needs no judgement."""
+    return trial.status in ("failed", "skipped") or any(audit.name == CANARY for audit in trial.audits)
 
 
 def kind(audit: str) -> Kind:

@@ -15,7 +15,7 @@ AT_FILE = " by "
 BYTES = "bytes"
 """The workload of a scenario that sends the user's own bytes (`send`)."""
 FILE = "@"
-"""What stands before the name of a file whose content is meant (experiment/request_files.py)."""
+"""What stands before the name of a file whose content is meant (question/request_files.py)."""
 MOST_TEXT = 64 << 10
 """The most bytes of all requests of a scenario: they are words of the generator's command line."""
 
@@ -102,7 +102,7 @@ class OwnRequests(Frozen, kw_only=True):
     """What the user's own servers are sent, and which replies are right. With a `path` they get requests of http, with
     `send` these bytes, and with neither the messages of the workload, whose replies repeat what was sent.
     `verify`: None until the first requests have shown whether equal URLs have replies of equal length
-    (trial/first_requests.py)."""
+    (measure/trial/first_requests.py)."""
 
     path: Annotated[
         tuple[str, ...],

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.contestant import MANIFEST_OPTIONS, Contestant
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, whose

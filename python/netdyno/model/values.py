@@ -13,8 +13,8 @@ from typing import Any, Literal, get_type_hints
 
 import msgspec
 
-from netdyno.base.errors import did_you_mean
-from netdyno.base.units import format_duration, parse_duration, parse_rate
+from netdyno.kit.errors import did_you_mean
+from netdyno.kit.units import format_duration, parse_duration, parse_rate
 from netdyno.model.base import MOST
 
 

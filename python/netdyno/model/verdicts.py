@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model.base import Name, Quoted
 from netdyno.model.claim import Cells, Claim, Side
-from netdyno.statistics.stats import Interval
 
 ClaimVerdict = Literal["confirmed", "refuted", "undecided", "not_testable"]
 Outcome = Literal["holds", "fails", "open"]

@@ -15,14 +15,14 @@ from netdyno.analysis.found.notices import Company
 from netdyno.analysis.found.ranking import Axis, Score
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.analysis.ranking import axes
+from netdyno.kit.statistics.flips import Crossing, LevelContrast
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ComparisonResult
 from netdyno.present.export import schema
 from netdyno.present.plain import make_plain
 from netdyno.present.prose import claims, exclusions, flips, verdict
 from netdyno.present.prose import company as company_words
-from netdyno.statistics.flips import Crossing, LevelContrast
-from netdyno.statistics.stats import Interval
 
 VERSION = 1
 Entry = TypeVar("Entry", bound=msgspec.Struct)

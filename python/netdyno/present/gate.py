@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from netdyno.analysis.found.gate import GatedMetric, GateFindings
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.gate.judge_gate import FAILS, PASSES
-from netdyno.base.escape import harmless, harmless_markdown
+from netdyno.kit.escape import harmless, harmless_markdown
 from netdyno.present.prose import company, ground
 from netdyno.present.prose import gate as prose
 

@@ -18,12 +18,12 @@ from netdyno.analysis.found.exclusions import ExclusionCause, Faulty, TrialNote
 from netdyno.analysis.found.gate import Faults, GatedMetric, GateFindings
 from netdyno.analysis.found.notices import Retries, Unsteady, WarmedUp
 from netdyno.analysis.found.ranking import Censored
+from netdyno.kit.statistics.stats import Comparison, Interval
 from netdyno.model.base import type_level
 from netdyno.model.figure import Figure
 from netdyno.model.objective import Objective
 from netdyno.model.trial import Traced
 from netdyno.present.prose import capacity, exclusions
-from netdyno.statistics.stats import Comparison, Interval
 
 LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Estimate: ("points",),  # the trials have them

@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from netdyno.base.escape import harmless_lines
+from netdyno.kit.escape import harmless_lines
 
 REPORT = Path(__file__).parent / "report"
 

@@ -15,8 +15,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from netdyno.base.errors import UserError
-from netdyno.base.files import kind_of, open_regular
+from netdyno.kit.errors import UserError
+from netdyno.kit.files import kind_of, open_regular
 from netdyno.store.schema import APPLICATION_ID, AUTOINDEXES, KNOWN_TABLES, MOST_VALUE_BYTES, SCHEMA_VERSION, normalized
 
 DAMAGE = (sqlite3.Error, ValueError, RecursionError)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from netdyno.base import quantities
-from netdyno.base.escape import harmless
-from netdyno.base.files import open_regular
+from netdyno.kit import quantities
+from netdyno.kit.escape import harmless
+from netdyno.kit.files import open_regular
 from netdyno.model.base import Frozen, Name, Quoted
 from netdyno.model.profile import Profile, Profiled, Sort, Stack
 

@@ -9,10 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
-from netdyno.base.errors import UserError, did_you_mean
-from netdyno.base.units import parse_duration
-from netdyno.contestants import own
-from netdyno.experiment.plan import Cell
+from netdyno.kit.errors import UserError, did_you_mean
+from netdyno.kit.units import parse_duration
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About
@@ -21,6 +19,8 @@ from netdyno.model.levels import combinations
 from netdyno.model.options import settings
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Traced, Trial
+from netdyno.question.contestants import own
+from netdyno.question.plan import Cell
 from netdyno.store.check_experiment import check_experiment
 from netdyno.store.opening import opened
 from netdyno.store.schema import FILE_NAME

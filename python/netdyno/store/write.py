@@ -13,11 +13,11 @@ from typing import Self
 
 import msgspec
 
-from netdyno.base.errors import UserError
-from netdyno.experiment.plan import Cell
+from netdyno.kit.errors import UserError
 from netdyno.model.experiment import Experiment
 from netdyno.model.run import Run
 from netdyno.model.trial import Traced, Trial
+from netdyno.question.plan import Cell
 from netdyno.store.opening import DAMAGE, check_folder, distrust, opened
 from netdyno.store.schema import FILE_NAME, SCHEMA_VERSION, TABLES
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants.contestants import discover
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
+from netdyno.measure.machine.links.namespace import Namespace, NotAllowedError, make_namespace
 from netdyno.model.contestant import Contestant
+from netdyno.question.contestants.contestants import discover
 from tests.support.chosen import NOBODY, chosen, one_at_a_time, startable, targets
 
 

@@ -9,9 +9,9 @@ from typing import NamedTuple, TypeVar
 
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import discover
+from netdyno.kit.paths import ROOT
 from netdyno.model.contestant import Contestant
+from netdyno.question.contestants.contestants import discover
 from tests.contract.clients.bad_values import BAD_URLS, BAD_VALUES, NOT_FOR_CLIENTS
 from tests.contract.golden import wire
 from tests.support.fake_server import Peer, bound, fake_server, honest

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine.links.namespace import Namespace
+from netdyno.measure.machine.links.namespace import Namespace
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.support import proc

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno.audits.plausible import accounts
+from netdyno.measure.audits.plausible import accounts
 from netdyno.model.contestant import Contestant
 from tests.support.fake_server import bound
 from tests.support.running_client import running

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from netdyno.base.paths import build_dir, generator_path
-from netdyno.machine.process import Process
+from netdyno.kit.paths import build_dir, generator_path
+from netdyno.measure.machine.process import Process
 from netdyno.model.contestant import Contestant
 from tests.support.ground import CORE, TUNED, expect_level
 from tests.support.running_client import ENDLESS

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 from tests.contract.golden import wire
 from tests.contract.golden.sessions import Options, serve
 

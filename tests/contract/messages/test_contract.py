@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants.contestants import discover
+from netdyno.question.contestants.contestants import discover
 from tests.contract.messages.conftest import TRANSPORTS, Spoken
 from tests.contract.messages.talk import talking
 from tests.support.server import Finished

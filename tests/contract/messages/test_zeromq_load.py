@@ -10,7 +10,7 @@ import subprocess
 import msgspec
 import pytest
 
-from netdyno.base.paths import build_dir, generator_path
+from netdyno.kit.paths import build_dir, generator_path
 from netdyno.model.load_result import LoadResult
 from tests.contract.messages.conftest import Spoken
 from tests.contract.messages.talk import joined

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from netdyno.base.paths import build_dir, generator_path
-from netdyno.contestants.contestants import discover
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
+from netdyno.kit.paths import build_dir, generator_path
+from netdyno.measure.machine.links.namespace import Namespace, NotAllowedError, make_namespace
+from netdyno.question.contestants.contestants import discover
 from tests.support.chosen import startable
 from tests.support.inside import Inside, inside
 

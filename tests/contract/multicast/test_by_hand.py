@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.machine.links.namespace import NotAllowedError, make_namespace
-from netdyno.machine.links.namespace_child import read_network
-from netdyno.trial.load import NOT_BELIEVED
+from netdyno.kit.paths import ROOT
+from netdyno.measure.machine.links.namespace import NotAllowedError, make_namespace
+from netdyno.measure.machine.links.namespace_child import read_network
+from netdyno.measure.trial.load import NOT_BELIEVED
 from tests.support.server import launched, run
 
 NETDYNO = (sys.executable, "-m", "netdyno")

@@ -13,7 +13,7 @@ from functools import partial
 
 import pytest
 
-from netdyno.machine.links.namespace import Namespace
+from netdyno.measure.machine.links.namespace import Namespace
 from tests.contract.golden import wire
 from tests.contract.messages.transport import HELO, WELC, control
 from tests.support.inside import Inside

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from netdyno.machine.links.namespace import Namespace
-from netdyno.trial.load import NOT_BELIEVED
+from netdyno.measure.machine.links.namespace import Namespace
+from netdyno.measure.trial.load import NOT_BELIEVED
 from tests.contract.golden import wire
 from tests.contract.messages.transport import BYE, HELO, WELC, control
 from tests.support.inside import Inside

@@ -8,10 +8,10 @@ import subprocess
 
 import pytest
 
-from netdyno.base.errors import UserError
-from netdyno.machine.links.namespace import Namespace
-from netdyno.run.preparation import ensure_descriptors
-from netdyno.trial.load import NOT_BELIEVED
+from netdyno.kit.errors import UserError
+from netdyno.measure.machine.links.namespace import Namespace
+from netdyno.measure.run.preparation import ensure_descriptors
+from netdyno.measure.trial.load import NOT_BELIEVED
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from netdyno.machine.links.namespace import Namespace, make_namespace
-from netdyno.machine.links.namespace_child import MARK
+from netdyno.measure.machine.links.namespace import Namespace, make_namespace
+from netdyno.measure.machine.links.namespace_child import MARK
 from tests.support.server import launched, run
 
 URL = "multicast://239.255.0.1:7000?interface=lo"

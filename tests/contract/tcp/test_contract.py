@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import discover
+from netdyno.kit.paths import ROOT
 from netdyno.model.contestant import Contestant
+from netdyno.question.contestants.contestants import discover
 from tests.contract.tcp.conftest import Served
 from tests.contract.tcp.talk import Talk
 from tests.support import proc

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import STAMP, message

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import build_dir, certificate_path
+from netdyno.kit.paths import build_dir, certificate_path
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message

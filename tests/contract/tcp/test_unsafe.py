@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from netdyno.base.paths import build_dir, generator_path
+from netdyno.kit.paths import build_dir, generator_path
+from netdyno.measure.trial.load import NOT_BELIEVED
 from netdyno.model.contestant import Contestant
-from netdyno.trial.load import NOT_BELIEVED
 from tests.contract.tcp.conftest import room_for
 from tests.support.patience import PATIENCE_S
 from tests.support.server import run, serving

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 
 HOLE = re.compile(r"\{[^{}|]*\}|\$\w+|\$\([^()]*\)")
 SEVERAL_WORDS = re.compile(r"[A-Za-z]{2}[^\w\s]* +[^\w\s]*([A-Za-z]+ +)?[A-Za-z]{2}")

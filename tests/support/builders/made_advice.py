@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import derive_advice
 from netdyno.analysis.found.advice import Advice
-from netdyno.experiment.plan import Cell
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Advise, Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.question.plan import Cell
 from tests.support.builders.made_claims import made_trial
 
 MS = 1e6

@@ -9,18 +9,18 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from netdyno.commands import permission
-from netdyno.commands.permission import Given
-from netdyno.contestants.contestants import discover
-from netdyno.experiment.plan import Cell
+from netdyno.measure.run import runner
+from netdyno.measure.run.progress import Progress
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial
-from netdyno.run import runner
-from netdyno.run.progress import Progress
-from netdyno.trial.context import TrialContext
+from netdyno.question.contestants.contestants import discover
+from netdyno.question.plan import Cell
+from netdyno.verbs import permission
+from netdyno.verbs.permission import Given
 from tests.support.builders.made_claims import made_trial
 
 NAMES = tuple(

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
-from netdyno.audits.canary import Judge
+from netdyno.measure.audits.canary import Judge
+from netdyno.measure.trial.canary import Canary, Reading
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import CanaryReading, CanaryReadings, ForeignLoad, HostCanary
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
-from netdyno.trial.canary import Canary, Reading
 from tests.support.builders.made_run import made_run
 
 ROUND_TRIPS, STEPS = 20_000.0, 900.0

@@ -11,13 +11,13 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from netdyno.experiment import experiment
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.question import experiment
 from tests.support.builders.made_claims import made_trial
 
 ASIO, COROUTINES, QT, SNAPSHOT = "asio-callbacks", "asio-coroutines", "qt-thread-pool", "threads-snapshot"

@@ -13,7 +13,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from netdyno.analysis.claims.judge_claims import judge
-from netdyno.experiment import experiment
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations
@@ -22,6 +21,7 @@ from netdyno.model.observation import CanaryReading, CanaryReadings, ServerObser
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trial
 from netdyno.model.verdicts import Judged
+from netdyno.question import experiment
 from tests.support.builders.made_load import distribution
 from tests.support.builders.made_run import ABOUT, COROUTINES, LOCK, SNAPSHOT, load_result, observation
 

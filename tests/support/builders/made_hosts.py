@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from netdyno.cluster.clocks import Offset
-from netdyno.cluster.described import Description, Host
+from netdyno.measure.cluster.clocks import Offset
+from netdyno.measure.cluster.described import Description, Host
 
 
 def host(

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from netdyno.kit.statistics.histogram import Histogram
 from netdyno.model.load_result import (
     Audit,
     Bytes,
@@ -21,7 +22,6 @@ from netdyno.model.load_result import (
     TimeSeries,
 )
 from netdyno.model.observation import Lateness, MachineObservation, Relayed, RelayTotals, ServerObservation
-from netdyno.statistics.histogram import Histogram
 from netdyno_client import recorder
 
 MS = 1_000_000

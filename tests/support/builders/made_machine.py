@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from netdyno.experiment.plan import Cell
-from netdyno.machine.pinning import count_generator_cores, count_server_cores
+from netdyno.measure.machine.pinning import count_generator_cores, count_server_cores
+from netdyno.measure.trial.command import build_load_command, build_server_command
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import Audit
 from netdyno.model.options import settings
 from netdyno.model.server_options import added_options
 from netdyno.model.trial import Trial
-from netdyno.trial.command import build_load_command, build_server_command
-from netdyno.trial.context import TrialContext
+from netdyno.question.plan import Cell
 from tests.support.builders.made_claims import made_trial
 
 A_CORE_HZ = 20_000

@@ -15,6 +15,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
+from netdyno.kit.statistics import hdr
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About, CodeSize
 from netdyno.model.experiment import Experiment, Scenario
@@ -36,7 +37,6 @@ from netdyno.model.load_result import (
 from netdyno.model.observation import MachineObservation, Pinning, ServerObservation
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.statistics import hdr
 
 HOUR_NS = 3_600_000_000_000
 EPOLL, CALLBACKS, COROUTINES = "epoll-coroutines", "asio-callbacks", "asio-coroutines"

@@ -15,15 +15,15 @@ from netdyno.analysis.aa.control import summarise_control
 from netdyno.analysis.found.control import AA, Control
 from netdyno.analysis.ranking.samples import collect_samples
 from netdyno.analysis.trials.split import split
-from netdyno.experiment.plan import Cell, CellKind, plan
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.kit.statistics.stats import Comparison, Interval
 from netdyno.model.contestant import Contestant, Manifest
 from netdyno.model.experiment import MOST_AA_SHARE, Experiment, Scenario
 from netdyno.model.load_result import LoadResult
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.statistics import stats
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.statistics.stats import Comparison, Interval
+from netdyno.question.plan import Cell, CellKind, plan
 from tests.support.builders.made_run import load_result
 
 NAMES = ("a", "b", "c", "d", "e")

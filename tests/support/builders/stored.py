@@ -6,8 +6,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from netdyno.experiment.plan import Cell
 from netdyno.model.run import Run
+from netdyno.question.plan import Cell
 from netdyno.store import write
 
 

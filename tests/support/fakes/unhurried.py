@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import sys
 
-from netdyno.audits import of_trial
-from netdyno.machine import program_settings
+from netdyno.measure.audits import of_trial
+from netdyno.measure.machine import program_settings
 
 BOUNDS_S = {"WINDOW_FLOOR_S": 600.0, "HARNESS_FLOOR_S": 600.0}
-"""What these bounds of audits/of_trial.py are where programs are fakes."""
+"""What these bounds of measure/audits/of_trial.py are where programs are fakes."""
 PASSED_ON = (*program_settings.PASSED_ON, "FAKE_SERVER", "FAKE_LOAD", "FAKE_CLIENT", "FAKE_CANARY", "FAKE_SEED")
 """What fakes have of the environment."""
 
 if __name__ == "__main__":
-    from netdyno.commands.cli import main
+    from netdyno.verbs.cli import main
 
     for name, value_s in BOUNDS_S.items():
         assert hasattr(of_trial, name)

@@ -19,7 +19,8 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.control import ALARM, Control
 from netdyno.analysis.found.run import Analysis
 from netdyno.analysis.trials.measured import select_valid
-from netdyno.experiment.plan import Cell, plan
+from netdyno.kit.statistics.false_difference_rate import Rate
+from netdyno.measure.run import runner
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
@@ -28,8 +29,7 @@ from netdyno.model.trial import Trial
 from netdyno.present.prose import aa
 from netdyno.present.terminal.display import PlainDisplay
 from netdyno.present.terminal.table import render
-from netdyno.run import runner
-from netdyno.statistics.false_difference_rate import Rate
+from netdyno.question.plan import Cell, plan
 from netdyno.store import read, schema
 from tests.support.builders import made_capacity, made_twins
 from tests.support.builders.analysed import analysed

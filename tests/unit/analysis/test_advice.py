@@ -18,6 +18,8 @@ from netdyno.analysis.found.ranking import Censored
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking.answers import compute_deficit_bound
 from netdyno.analysis.trials.split import ScenarioTrials, split
+from netdyno.kit.statistics.block_counts import ADVICE_LOOKS
+from netdyno.kit.statistics.stats import Comparison
 from netdyno.model import outcomes
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Advise
@@ -26,8 +28,6 @@ from netdyno.model.observation import Pinning
 from netdyno.model.outcomes import Saturated
 from netdyno.model.run import Run
 from netdyno.present.prose.advice import describe_advice
-from netdyno.statistics.block_counts import ADVICE_LOOKS
-from netdyno.statistics.stats import Comparison
 from tests.support.builders.made_advice import SCENARIO, advice, made
 
 FIRST = ADVICE_LOOKS[0]

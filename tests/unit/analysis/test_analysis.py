@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.analysis.ranking import answers, cells
-from netdyno.base import quantities
+from netdyno.kit import quantities
+from netdyno.kit.statistics import hdr
 from netdyno.model.levels import level_words
 from netdyno.model.observation import MachineObservation
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose.verdict import answer, list_caveats
-from netdyno.statistics import hdr
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import (
     CALLBACKS,

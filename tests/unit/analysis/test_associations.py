@@ -17,12 +17,12 @@ from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.analysis.notices import associations, message_cost
 from netdyno.analysis.ranking import answers
 from netdyno.analysis.trials.split import select_part
+from netdyno.kit.statistics import stats
 from netdyno.model.observation import ServerObservation
 from netdyno.model.run import Run
 from netdyno.model.trial import SystemCall, Traced, Trial
 from netdyno.present.prose import associations as words
 from netdyno.present.prose import verdict
-from netdyno.statistics import stats
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import CALLBACKS, COROUTINES, EPOLL, LOCK, made_run
 

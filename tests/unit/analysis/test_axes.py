@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking import answers, axes
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import level_key

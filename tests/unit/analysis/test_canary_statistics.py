@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.stats import Comparison, Samples
 from netdyno.model.trial import Trial
-from netdyno.statistics import stats
-from netdyno.statistics.stats import Comparison, Samples
 from tests.support.builders.made_canary import judge, reading, trial
 
 RATIO = 1.15

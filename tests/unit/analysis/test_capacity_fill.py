@@ -13,14 +13,14 @@ from netdyno.analysis.capacity import fill
 from netdyno.analysis.found.capacity import Overload
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.trials.split import select_part
+from netdyno.kit.statistics.knee import knee
+from netdyno.kit.statistics.threshold import Capacity, RateResult, capacity
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
 from netdyno.present.prose.capacity import describe_search
 from netdyno.present.prose.verdict import answer, list_caveats
 from netdyno.present.terminal.table import render
-from netdyno.statistics.knee import knee
-from netdyno.statistics.threshold import Capacity, RateResult, capacity
 from tests.support.builders.made_capacity import PLAN, RATES, SLO, experiment_run, load, search_run, trial, truth_hz
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from netdyno.analysis.claims.judge_claims import judge
-from netdyno.experiment import experiment
+from netdyno.kit.statistics import stats
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About, CodeSize
@@ -35,7 +35,7 @@ from netdyno.model.verdicts import (
     Verdict,
 )
 from netdyno.present.prose import claims as words
-from netdyno.statistics import stats
+from netdyno.question import experiment
 from tests.support.builders.made_claims import NAMES, Levels, Truth, judged, lossy_coroutines, made, text
 from tests.support.builders.made_run import COROUTINES, LOCK, SNAPSHOT
 

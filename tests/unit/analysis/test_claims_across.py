@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from netdyno.analysis.claims.across import judge_across_runs
-from netdyno.commands.claims import render
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.verdicts import GeneratorAtLimit
+from netdyno.verbs.claims import render
 from tests.support.builders.made_claims import RATIO, made
 from tests.support.builders.made_run import COROUTINES
 

@@ -14,6 +14,7 @@ from netdyno.analysis.figures import fill
 from netdyno.analysis.found.charts import Chart, ChartPanel, Missing, Spot
 from netdyno.analysis.found.exclusions import ExclusionCause
 from netdyno.analysis.trials.split import split
+from netdyno.kit.statistics import stats
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
@@ -21,7 +22,6 @@ from netdyno.model.run import Run
 from netdyno.present.prose import figures
 from netdyno.present.report import charts as views
 from netdyno.present.report import heat, marks, theme
-from netdyno.statistics import stats
 from tests.support.builders.made_charts import (
     ASIO,
     BARS,

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from netdyno.analysis.flips import judge_flips
 from netdyno.analysis.found.flips import FlipFound
 from netdyno.analysis.trials.split import split
-from netdyno.base import quantities
-from netdyno.base.errors import UserError
-from netdyno.commands import flips as command
+from netdyno.kit import quantities
+from netdyno.kit.errors import UserError
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About
@@ -25,6 +24,7 @@ from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
 from netdyno.present.prose.flips import describe_flip, list_rows, summarise_flip
 from netdyno.store import read
+from netdyno.verbs import flips as command
 from tests.support.builders.made_run import EPOLL, LOCK, load_result, made_run
 
 CONNECTIONS = (10, 100, 1000)

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.gate import GatedMetric, GateFindings, Outcome
 from netdyno.analysis.gate.judge_gate import decide_gate, decide_outcome, select_metrics
-from netdyno.base.errors import UserError
-from netdyno.commands.gate import AFTER, BEFORE, convert_to_gate, parse_margins
+from netdyno.kit.errors import UserError
+from netdyno.kit.statistics.stats import Better, Interval
 from netdyno.model import outcomes
 from netdyno.model.experiment import Experiment, Gate, Scenario
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
-from netdyno.statistics.stats import Better, Interval
+from netdyno.verbs.gate import AFTER, BEFORE, convert_to_gate, parse_margins
 from tests.support.builders.made_claims import made_trial
 
 CLOSED = Scenario(name="most", workload="http", contestants=(BEFORE, AFTER))

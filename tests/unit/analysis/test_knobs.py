@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.base.quantities import MINUS
+from netdyno.kit.quantities import MINUS
 from netdyno.model.contestant import About, Own
 from netdyno.model.run import Run
 from netdyno.present.prose.knobs import describe_knobs

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
-from netdyno.audits.of_trial import left_behind, strangers
+from netdyno.measure.audits.of_trial import left_behind, strangers
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial

@@ -17,13 +17,13 @@ from rich.console import Console
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.compare.run_comparison import compare_runs, estimate_interval
 from netdyno.analysis.found.compare import AskedApart, Both
-from netdyno.base import quantities
-from netdyno.commands import cli, compare
-from netdyno.experiment.plan import Cell
+from netdyno.kit import quantities
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.question.plan import Cell
 from netdyno.store import write
+from netdyno.verbs import cli, compare
 from tests.support.builders.made_run import EPOLL, LOCK, made_run, unsafe_run
 
 

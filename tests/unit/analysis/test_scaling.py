@@ -13,7 +13,7 @@ from rich.console import Console
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.notices import Scaling
-from netdyno.base.quantities import TIMES
+from netdyno.kit.quantities import TIMES
 from netdyno.model.base import type_level
 from netdyno.model.load_result import Audit
 from netdyno.model.observation import Pinning

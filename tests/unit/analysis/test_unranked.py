@@ -15,7 +15,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.charts import Chart
 from netdyno.analysis.found.run import Analysis
 from netdyno.analysis.trials.split import ScenarioTrials
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.contestant import About
 from netdyno.model.figure import Figure
 from netdyno.model.verdicts import Refused

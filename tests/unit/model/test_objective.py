@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from netdyno.base.errors import UserError
+from netdyno.kit.errors import UserError
 from netdyno.model import objective as slo
 from netdyno.model.load_result import LoadResult, Messages
 from tests.support.builders.made_run import SCENARIOS, load_result

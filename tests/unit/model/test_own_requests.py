@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.errors import UserError
-from netdyno.commands.own_servers import OwnServers, resolve, set_requests
-from netdyno.commands.permission import Given, ask, list_further_options
-from netdyno.contestants import codesize, own
-from netdyno.experiment import experiment
-from netdyno.experiment.plan import explain_skip
-from netdyno.experiment.request_files import insert_files
+from netdyno.kit.errors import UserError
+from netdyno.measure.trial.command import add_host, build_load_command, find_target
 from netdyno.model.contestant import Contestant, Manifest, Own
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.options import check_stored, settings
 from netdyno.model.own_requests import OwnRequests, check, escape, list_options
 from netdyno.model.run import Run
 from netdyno.present.prose.replies import describe_requests, describe_verification
-from netdyno.trial.command import add_host, build_load_command, find_target
+from netdyno.question import experiment
+from netdyno.question.contestants import codesize, own
+from netdyno.question.plan import explain_skip
+from netdyno.question.request_files import insert_files
+from netdyno.verbs.own_servers import OwnServers, resolve, set_requests
+from netdyno.verbs.permission import Given, ask, list_further_options
 
 MINE = own.make_contestant("mine", Own(command="python3 {port}", workload="http", env=("A=1",), directory="/tmp"))
 THEIRS = Contestant(

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from netdyno.kit.statistics.histogram import Histogram
 from netdyno.model.load_result import LoadResult
 from netdyno.protocol import wire
-from netdyno.statistics.histogram import Histogram
 from netdyno_client import journal as journal_module
 from netdyno_client.journal import Caller, FailedError, Failure, Journal, connect_failure
 from netdyno_client.plan import ClientPlan, parse_client_plan

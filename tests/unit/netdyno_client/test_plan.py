@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno.base.url import TcpUrl
+from netdyno.kit.url import TcpUrl
 from netdyno_client.plan import parse_client_plan
 from tests.contract.clients.bad_values import BAD_URLS, BAD_VALUES, NOT_FOR_CLIENTS
 

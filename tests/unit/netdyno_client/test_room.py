@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from netdyno.kit.statistics.histogram import Histogram
 from netdyno.model.load_result import LoadResult
 from netdyno.protocol import wire
-from netdyno.statistics.histogram import Histogram
 from netdyno_client.journal import FailedError, Failure, Journal
 from netdyno_client.plan import parse_client_plan
 from netdyno_client.result import Cpu, load_result

@@ -11,7 +11,7 @@ import pytest
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.notices import Company
 from netdyno.analysis.found.run import Analysis
-from netdyno.audits.neighbour import make_quota
+from netdyno.measure.audits.neighbour import make_quota
 from netdyno.model.observation import Neighbour, ProgramShare
 from netdyno.present import findings_json, gate
 from netdyno.present.export import tables

@@ -10,13 +10,13 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno.base import quantities
-from netdyno.experiment.plan import Cell
+from netdyno.kit import quantities
+from netdyno.measure.run.progress import Progress
 from netdyno.model.load_result import Audit
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay, describe_result, render
-from netdyno.run.progress import Progress
+from netdyno.question.plan import Cell
 from tests.support.builders.made_run import EPOLL, REUSEPORT, ZMQ, messages_run
 
 CELLS = tuple(

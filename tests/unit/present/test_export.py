@@ -15,8 +15,8 @@ import pytest
 
 from netdyno.analysis.found.cells import CellFigures
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
-from netdyno.base.escape import harmless
-from netdyno.base.paths import ROOT
+from netdyno.kit.escape import harmless
+from netdyno.kit.paths import ROOT
 from netdyno.model import outcomes
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run

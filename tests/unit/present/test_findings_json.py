@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from netdyno.base.paths import ROOT
+from netdyno.kit.paths import ROOT
 from netdyno.model.run import Run
 from netdyno.present.export.schema import Findings
 from netdyno.present.findings_json import make_document

@@ -12,11 +12,11 @@ import msgspec
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.exclusions import Fault
 from netdyno.analysis.found.gate import Faults, GatedMetric, GateFindings, NoFigures, Unmeasured
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model.experiment import Gate
 from netdyno.model.load_result import FirstExchange
 from netdyno.present import gate
 from netdyno.present.plain import derive_type, make_plain
-from netdyno.statistics.stats import Interval
 from tests.support.builders.made_run import made_run
 
 LINES = (

@@ -19,9 +19,8 @@ from rich.text import Text
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.compare.run_comparison import compare_runs
-from netdyno.base.escape import harmless, harmless_json, harmless_lines, harmless_markdown
-from netdyno.commands import cli, compare, listing
-from netdyno.experiment.plan import Cell
+from netdyno.kit.escape import harmless, harmless_json, harmless_lines, harmless_markdown
+from netdyno.measure.run.progress import Progress
 from netdyno.model.run import Run
 from netdyno.present import report
 from netdyno.present.export import tables
@@ -32,7 +31,8 @@ from netdyno.present.report.drawing import embed_svg
 from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
 from netdyno.present.terminal.table import render
-from netdyno.run.progress import Progress
+from netdyno.question.plan import Cell
+from netdyno.verbs import cli, compare, listing
 from tests.support.builders.hostile_run import hostile
 from tests.support.builders.made_run import paired_run
 

@@ -21,8 +21,9 @@ from rich.console import Console
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.ranking import Axis
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
-from netdyno.base import quantities
-from netdyno.base.paths import ROOT
+from netdyno.kit import quantities
+from netdyno.kit.paths import ROOT
+from netdyno.kit.statistics import stats
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
@@ -30,7 +31,6 @@ from netdyno.present.findings_json import make_document
 from netdyno.present.prose import associations, ranking, verdict
 from netdyno.present.report import scoreboard
 from netdyno.present.terminal.table import render
-from netdyno.statistics import stats
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_run import made_run, messages_run, paired_run
 

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.figures.fill import build_charts
 from netdyno.analysis.trials.split import split
-from netdyno.base.paths import ROOT
-from netdyno.base.quantities import DASH
-from netdyno.experiment import experiment
+from netdyno.kit.paths import ROOT
+from netdyno.kit.quantities import DASH
 from netdyno.model.levels import combinations
 from netdyno.model.load_result import Tls
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.question import experiment
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_load import MS, distribution
 from tests.support.builders.made_run import EPOLL, LOCK, made_run, with_only

@@ -10,11 +10,11 @@ import pytest
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model.metrics import METRICS
 from netdyno.present.report import associations, machine, scoreboard, theme, views
 from netdyno.present.report.scale import MARGIN, RatioScale
 from netdyno.present.report.scoreboard import Scoreboard
-from netdyno.statistics.stats import Interval
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_capacity import experiment_run
 from tests.support.builders.made_run import (

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from netdyno.analysis.analysis import analyse
-from netdyno.base.errors import UserError
+from netdyno.kit.errors import UserError
 from netdyno.model.base import MOST
 from netdyno.present.export import tables
 from netdyno.present.export.collect import collect

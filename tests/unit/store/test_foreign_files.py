@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from netdyno.base.errors import UserError
-from netdyno.commands import listing
-from netdyno.commands.run import write_report
+from netdyno.kit.errors import UserError
 from netdyno.model.run import Run
 from netdyno.store import opening, read, schema, write
+from netdyno.verbs import listing
+from netdyno.verbs.run import write_report
 from tests.support.builders.made_run import made_run
 from tests.support.builders.stored import stored
 

@@ -15,16 +15,16 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
-from netdyno.base.errors import UserError
-from netdyno.commands import listing
-from netdyno.experiment.plan import Cell
+from netdyno.kit.errors import UserError
 from netdyno.model import outcomes
 from netdyno.model.contestant import About, CodeSize
 from netdyno.model.experiment import Experiment
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.trial import Traced, Trial
+from netdyno.question.plan import Cell
 from netdyno.store import read, schema, write
+from netdyno.verbs import listing
 from tests.support.builders.made_load import MACHINE
 from tests.support.builders.made_run import EPOLL, made_run
 from tests.support.builders.stored import stored

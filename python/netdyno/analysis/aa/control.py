@@ -12,14 +12,14 @@ from dataclasses import replace
 from netdyno.analysis.found.control import AA, Control, WhyNone
 from netdyno.analysis.ranking.samples import collect_samples
 from netdyno.analysis.trials.split import ScenarioTrials
-from netdyno.base import quantities
-from netdyno.experiment.capacity import select_coordinates
+from netdyno.kit import quantities
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.kit.statistics.stats import Comparison, Samples
 from netdyno.model.base import Name
 from netdyno.model.experiment import Experiment
 from netdyno.model.levels import level_key, level_label
-from netdyno.statistics import stats
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.statistics.stats import Comparison, Samples
+from netdyno.question.capacity import select_coordinates
 
 Families = Mapping[Name, Sequence[Comparison]]
 """The comparisons of each scenario by its own metric."""

@@ -19,14 +19,14 @@ from netdyno.analysis.ranking.samples import collect_metric
 from netdyno.analysis.scenario import compute_block_seconds
 from netdyno.analysis.trials.peers import group_peers
 from netdyno.analysis.trials.split import ScenarioTrials
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.block_counts import ADVICE_LOOKS
+from netdyno.kit.statistics.stats import Better, Comparison, Interval
 from netdyno.model import objective
 from netdyno.model.experiment import Advise, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS
 from netdyno.model.objective import LOST, Term
-from netdyno.statistics import stats
-from netdyno.statistics.block_counts import ADVICE_LOOKS
-from netdyno.statistics.stats import Better, Comparison, Interval
 
 THROUGHPUT = "throughput"
 

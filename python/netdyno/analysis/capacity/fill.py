@@ -11,14 +11,14 @@ from netdyno.analysis.capacity.search import Search
 from netdyno.analysis.found.capacity import Answer, CapacityCurve, CapacityFindings, RatePoint, Reason, Searched
 from netdyno.analysis.found.cells import Bound
 from netdyno.analysis.trials.split import ScenarioTrials
-from netdyno.experiment.capacity import CAPACITY, RATE, select_coordinates
+from netdyno.kit.statistics import threshold
+from netdyno.kit.statistics.knee import knee
+from netdyno.kit.statistics.stats import Samples
 from netdyno.model import objective as slo
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.objective import Objective
 from netdyno.model.trial import Trial
-from netdyno.statistics import threshold
-from netdyno.statistics.knee import knee
-from netdyno.statistics.stats import Samples
+from netdyno.question.capacity import CAPACITY, RATE, select_coordinates
 
 Judged = tuple[Trial, Verdict]
 WITNESSES = ("held", "failed")

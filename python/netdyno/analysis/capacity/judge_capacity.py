@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from netdyno.analysis.capacity.search import Outcome
 from netdyno.analysis.found.capacity import FailedAudits, Incomplete, Missed, NoAnswer, Overload, Reason
-from netdyno.audits.of_trial import ABOUT_THE_GENERATOR
 from netdyno.model import outcomes, transports
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import LoadResult
@@ -38,7 +37,7 @@ def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
     failed = {audit.name: audit for audit in trial.audits if not audit.passed}
     # Without any answer the generator's lag has nothing to be compared with: its audit fails, and blames the wrong
     # side.
-    late = failed.get(ABOUT_THE_GENERATOR) if trial.load.latency.response_ns.count else None
+    late = failed.get(outcomes.ABOUT_THE_GENERATOR) if trial.load.latency.response_ns.count else None
     if late and (outcomes.has_saturated(trial) or not outcomes.was_machine_busy(trial)):
         return Verdict("generator", FailedAudits((late,)))
     if disturbances := outcomes.disturbances(trial):

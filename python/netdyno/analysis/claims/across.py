@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import msgspec
 
 from netdyno.analysis.claims.judge_claims import judge
-from netdyno.experiment.claims import SECONDS
 from netdyno.model import outcomes
 from netdyno.model.base import Name
 from netdyno.model.claim import Claim
 from netdyno.model.run import Run
 from netdyno.model.verdicts import ClaimVerdict, Judged
+from netdyno.question.claims import SECONDS
 
 _PLATFORM = ("architecture", "cpu_model", "system")
 

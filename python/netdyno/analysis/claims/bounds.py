@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from netdyno.analysis.claims.evidence import Evidence, read_coordinates
 from netdyno.analysis.claims.needs import find_code_coordinate
-from netdyno.contestants import codesize
+from netdyno.kit.statistics import stats
 from netdyno.model.claim import Cells
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import Metric
 from netdyno.model.verdicts import Limit
-from netdyno.statistics import stats
+from netdyno.question.contestants import codesize
 
 
 @dataclass(frozen=True)

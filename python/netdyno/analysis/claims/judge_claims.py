@@ -28,6 +28,9 @@ from netdyno.analysis.claims.evidence import collect_evidence as evidence_of
 from netdyno.analysis.claims.needs import find_missing_levels, find_missing_need, find_missing_trials, select_offered
 from netdyno.analysis.claims.steps import find_differing_coordinates, find_neutral, find_unpaired, list_steps
 from netdyno.analysis.trials.split import split
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model import outcomes, transports
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Ratio, Test
 from netdyno.model.metrics import METRICS, WHYS, Metric
@@ -45,9 +48,6 @@ from netdyno.model.verdicts import (
     Refused,
     SideCount,
 )
-from netdyno.statistics import stats
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.statistics.stats import Interval
 
 
 def judge(run: Run, level: float = stats.LEVEL) -> tuple[Judged, ...]:

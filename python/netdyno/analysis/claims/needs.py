@@ -6,8 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from netdyno.analysis.claims.evidence import Evidence
 from netdyno.analysis.claims.steps import list_levels
-from netdyno.contestants import codesize
-from netdyno.experiment.claims import CORES, ONE_HOST, SECONDS
 from netdyno.model.base import Name
 from netdyno.model.claim import CONTESTANT, Cells, Flat, Test, Trend
 from netdyno.model.levels import level_key
@@ -25,6 +23,8 @@ from netdyno.model.verdicts import (
     TooFewCores,
     Verdict,
 )
+from netdyno.question.claims import CORES, ONE_HOST, SECONDS
+from netdyno.question.contestants import codesize
 
 _Cell = tuple[Name, str]
 """A scenario and the key of its level."""

@@ -18,16 +18,16 @@ from netdyno.analysis.compare import differences
 from netdyno.analysis.found.compare import AskedAlone, AskedApart, Both, Change, SideBySide
 from netdyno.analysis.ranking.cells import estimate_cell
 from netdyno.analysis.trials import measured, unranked
-from netdyno.experiment.capacity import CAPACITY
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model import outcomes
 from netdyno.model.base import Name
 from netdyno.model.experiment import RankedBy, Scenario
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.metrics import METRICS, Counted
 from netdyno.model.run import Run
-from netdyno.statistics import stats
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.statistics.stats import Interval
+from netdyno.question.capacity import CAPACITY
 
 NOT_ASKED = ("name", "blocks", "precision", "most_blocks", "factors")
 """Options of a scenario that say how often it is measured, and its factors, which are compared level by level."""

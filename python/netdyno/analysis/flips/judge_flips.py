@@ -10,15 +10,15 @@ from netdyno.analysis.found.flips import FlipFound, Pursuit
 from netdyno.analysis.ranking.samples import collect_metric
 from netdyno.analysis.trials.ground import find_usable_cores
 from netdyno.analysis.trials.split import ScenarioTrials
-from netdyno.experiment import flips as plan
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.bisection import Bisection, Bounds, bisect
+from netdyno.kit.statistics.block_counts import FLIP_LOOKS
+from netdyno.kit.statistics.flips import flips
+from netdyno.kit.statistics.stats import Cell, Samples
 from netdyno.model.experiment import Flip, Scenario
 from netdyno.model.levels import level_key, level_words, place
 from netdyno.model.metrics import METRICS
-from netdyno.statistics import stats
-from netdyno.statistics.bisection import Bisection, Bounds, bisect
-from netdyno.statistics.block_counts import FLIP_LOOKS
-from netdyno.statistics.flips import flips
-from netdyno.statistics.stats import Cell, Samples
+from netdyno.question import flips as plan
 
 LOG_FROM = 8
 """The least ratio of levels that is drawn on a logarithmic axis, as in the figures of the report."""

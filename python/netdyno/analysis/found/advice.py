@@ -7,10 +7,10 @@ from typing import Literal
 
 from netdyno.analysis.found.flips import FlipFound
 from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.kit.statistics.block_counts import ADVICE_LOOKS
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model.base import Name, type_level
 from netdyno.model.objective import Term
-from netdyno.statistics.block_counts import ADVICE_LOOKS
-from netdyno.statistics.stats import Interval
 
 Outcome = Literal["meets", "breaks", "open"]
 """The outcome of an objective: the interval lies below its limit, or above, or holds it."""

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model.base import Name, type_level
-from netdyno.statistics.stats import Interval
 
 Bound = Literal["", "at least", "at most"]
 """The direction of a figure that is not exact."""

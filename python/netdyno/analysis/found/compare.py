@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model.base import Name
 from netdyno.model.experiment import RankedBy
-from netdyno.statistics.stats import Interval
 
 
 @dataclass(frozen=True)

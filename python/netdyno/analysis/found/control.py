@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from netdyno.kit.statistics.false_difference_rate import Rate
+from netdyno.kit.statistics.stats import Comparison
 from netdyno.model.base import Name
 from netdyno.model.experiment import MOST_AA_SHARE
-from netdyno.statistics.false_difference_rate import Rate
-from netdyno.statistics.stats import Comparison
 
 ALARM = 0.01
 """The rate of false alarms about a harness without a fault. Not 5%: every run asks, and an alarm in each twentieth is

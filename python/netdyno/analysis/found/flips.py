@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from netdyno.kit.statistics.flips import Flips
 from netdyno.model.base import Name
-from netdyno.statistics.flips import Flips
 
 
 @dataclass(frozen=True)

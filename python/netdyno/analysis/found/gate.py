@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from netdyno.analysis.found.exclusions import Fault
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model.base import Name, Quoted
 from netdyno.model.experiment import Gate
 from netdyno.model.load_result import FirstExchange
-from netdyno.statistics.stats import Interval
 
 Metric = Literal["throughput", "kept", "p50", "p99", "mean", "cpu", "memory", "connection-spread"]
 METRIC_NAMES: tuple[Metric, ...] = get_args(Metric)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from netdyno.analysis.found.cells import Bound, Estimate
+from netdyno.kit.statistics.stats import Comparison
 from netdyno.model.base import Name, Quoted, type_level
 from netdyno.model.observation import Neighbour
 from netdyno.model.trial import Traced, Warmup
-from netdyno.statistics.stats import Comparison
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Literal
 
 from netdyno.analysis.found.cells import Bound, Estimate
 from netdyno.analysis.found.exclusions import Fault
+from netdyno.kit.statistics.stats import Better, Comparison
 from netdyno.model.base import Name
 from netdyno.model.trial import Status
-from netdyno.statistics.stats import Better, Comparison
 
 Verdict = Literal["winner", "equal", "undecided", "not_enough_blocks", "unopposed", "no_data", "flip"]
 """`equal`: none is proven best, and some are shown to be as good as the best, within the margin. `undecided`: none is

@@ -37,13 +37,13 @@ from netdyno.analysis.found.notices import (
     Work,
 )
 from netdyno.analysis.found.ranking import Axis, Censored, Decision, Ending, ErrorBar, Pair, Standing, Verdict, Within
+from netdyno.kit.statistics.stats import Better, Comparison
 from netdyno.model.base import Name, Quoted
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import Pinning
 from netdyno.model.trial import Trial
 from netdyno.model.verdicts import Judged
-from netdyno.statistics.stats import Better, Comparison
 
 
 @dataclass(frozen=True)

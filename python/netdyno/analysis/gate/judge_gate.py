@@ -25,14 +25,14 @@ from netdyno.analysis.ranking import axes
 from netdyno.analysis.ranking.samples import collect_metric
 from netdyno.analysis.trials.server_faults import find_faulty, find_unproven
 from netdyno.analysis.trials.split import ScenarioTrials
+from netdyno.kit.statistics import looks, stats
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS, GATE_LOOKS
+from netdyno.kit.statistics.stats import Better, Interval, Samples
 from netdyno.model import outcomes
 from netdyno.model.experiment import Gate, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
-from netdyno.statistics import looks, stats
-from netdyno.statistics.block_counts import FEWEST_BLOCKS, GATE_LOOKS
-from netdyno.statistics.stats import Better, Interval, Samples
 
 PASSES: tuple[Outcome, ...] = ("better", "within")
 FAILS: tuple[Outcome, ...] = ("worse", "faulty")

@@ -16,11 +16,11 @@ from typing import NamedTuple
 from netdyno.analysis.found.notices import Difference, TracedCalls, Why, Work
 from netdyno.analysis.found.ranking import Standing
 from netdyno.analysis.ranking import answers
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.stats import Comparison, Samples
 from netdyno.model.base import Name
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import COUNTERS, METRICS, Counted
-from netdyno.statistics import stats
-from netdyno.statistics.stats import Comparison, Samples
 
 SYSTEM = "cpu-system"
 """The CPU time in the kernel: shown as a part of the whole, not tested by itself."""

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from netdyno.analysis.found.canary import MachineOverTime, Range, TrialSpeeds
-from netdyno.audits import canary
-from netdyno.audits.canary import FIGURES
-from netdyno.model.observation import CanaryReading, CanaryReadings
+from netdyno.model import outcomes
+from netdyno.model.observation import CANARY_FIGURES, CanaryReading, CanaryReadings
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 
@@ -30,27 +29,27 @@ def summarise_run(run: Run) -> MachineOverTime | None:
     readings = [reading for _, sides in read for reading in sides]
     return MachineOverTime(
         trials=trials,
-        ranges=tuple(_find_range(number, name, readings, trials) for number, name in enumerate(FIGURES)),
+        ranges=tuple(_find_range(number, name, readings, trials) for number, name in enumerate(CANARY_FIGURES)),
         struck=sum(trial.struck for trial in trials),
         unread=sum(trial.canary is not None and bool(trial.canary.unread) for trial in with_canary),
-        unjudged=sum(not canary.is_judged(trial) for trial in with_canary),
+        unjudged=sum(not outcomes.is_canary_judged(trial) for trial in with_canary),
         counted=run.environment.get("foreign_load") == "count",
     )
 
 
 def _has_passed(trial: Trial) -> bool | None:
     """Return whether a trial passed this audit on all hosts; None where it has none."""
-    passed = [audit.passed for audit in trial.audits if audit.name == canary.NAME]
+    passed = [audit.passed for audit in trial.audits if audit.name == outcomes.CANARY]
     return all(passed) if passed else None
 
 
 def _list_readings(readings: CanaryReadings) -> tuple[CanaryReading, ...]:
     """Return the readings that were made."""
-    return tuple(reading for _, reading in canary.sides(readings))
+    return tuple(reading for _, reading in readings.list_sides())
 
 
 def _describe_beside(trial: Trial, sides: Sequence[CanaryReading], began: datetime) -> TrialSpeeds:
-    speeds = [[speed(reading) for reading in sides] for speed in FIGURES.values()]
+    speeds = [[speed(reading) for reading in sides] for speed in CANARY_FIGURES.values()]
     return TrialSpeeds(
         at_s=(datetime.fromisoformat(trial.started_at) - began).total_seconds(),
         block=trial.block,
@@ -62,7 +61,7 @@ def _describe_beside(trial: Trial, sides: Sequence[CanaryReading], began: dateti
 
 
 def _find_range(number: int, name: str, readings: Sequence[CanaryReading], trials: Sequence[TrialSpeeds]) -> Range:
-    speeds = [FIGURES[name](reading) for reading in readings]
+    speeds = [CANARY_FIGURES[name](reading) for reading in readings]
     medians = [statistics.median(trial.speeds[number] for trial in block) for block in group_by_block(trials)]
     return Range(name, min(speeds), statistics.median(speeds), max(speeds), max(medians) / min(medians))
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from netdyno.analysis.found.notices import Knob
 from netdyno.analysis.found.ranking import Standing
 from netdyno.analysis.ranking.answers import find_comparison
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.stats import Better, Comparison
 from netdyno.model.contestant import About, Own
-from netdyno.statistics import stats
-from netdyno.statistics.stats import Better, Comparison
 
 
 def find_knobs(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from netdyno.analysis.found.ranking import Standing, Within
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.stats import Better, Comparison
 from netdyno.model.contestant import About
-from netdyno.statistics import stats
-from netdyno.statistics.stats import Better, Comparison
 
 
 def find_leaders(

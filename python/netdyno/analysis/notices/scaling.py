@@ -9,11 +9,11 @@ from netdyno.analysis.found.notices import Scaling, Speedup
 from netdyno.analysis.notices.knobs import group_siblings
 from netdyno.analysis.ranking.cells import average_blocks
 from netdyno.analysis.trials.split import ScenarioTrials
+from netdyno.kit.statistics.scaling import fit_amdahl, fit_gunther
 from netdyno.model.base import Name
 from netdyno.model.levels import level_key, level_words
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
-from netdyno.statistics.scaling import fit_amdahl, fit_gunther
 
 FACTOR = "server-cores"
 Throughputs = Mapping[int, Mapping[int, float]]

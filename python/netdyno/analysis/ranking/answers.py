@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from netdyno.analysis.found.ranking import Axis, AxisRatio, Decision, Standing, TradeOff
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.stats import Better, Comparison, Interval
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
-from netdyno.statistics import stats
-from netdyno.statistics.stats import Better, Comparison, Interval
 
 
 def read_direction(scenario: Scenario) -> Better:

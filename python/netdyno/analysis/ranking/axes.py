@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from netdyno.analysis.found.cells import Bound, CellFigures, LevelInfo, select_heaviest
 from netdyno.analysis.found.ranking import Axis, Censored, ErrorBar, Score
-from netdyno.experiment.capacity import CAPACITY
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.stats import Better, Comparison, Samples
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
 from netdyno.model.metrics import METRICS, Counted
-from netdyno.statistics import stats
-from netdyno.statistics.stats import Better, Comparison, Samples
+from netdyno.question.capacity import CAPACITY
 
 LATENCIES = ("p50", "p99", "mean")
 SMALL_LAG, SMALL_LAG_IN_ROUNDS = 0.25, 0.5

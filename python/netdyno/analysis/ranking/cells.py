@@ -13,11 +13,11 @@ from functools import lru_cache
 import numpy as np
 
 from netdyno.analysis.found.cells import CellFigures, Estimate, Loss, Series
+from netdyno.kit.statistics import hdr, stats
+from netdyno.kit.statistics.stats import Floats, Interval
 from netdyno.model import transports
 from netdyno.model.load_result import LoadResult
 from netdyno.model.metrics import METRICS, Counted, Metric, Percentile
-from netdyno.statistics import hdr, stats
-from netdyno.statistics.stats import Floats, Interval
 
 NS_PER_S = 1e9
 PERCENTS = (50.0, 90.0, 99.0, 99.9)

@@ -9,11 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from netdyno.analysis.found.cells import Drops, Loss, LossOfTrial
-from netdyno.machine import server_proc
 from netdyno.model import transports
 from netdyno.model.experiment import Scenario
 from netdyno.model.links import LINKS, Link
 from netdyno.model.load_result import LoadResult
+from netdyno.model.observation import SERVER_DROPS
 from netdyno.model.options import settings
 from netdyno.model.trial import Trial
 
@@ -59,7 +59,7 @@ def _read_link(trial: Trial, scenario: Scenario) -> Link:
 def count_drops(trial: Trial, load: LoadResult, link: Link) -> Drops:
     """Count the dropped messages of a trial by place, as far as the kernel and the programs do. The kernel's counters
     are those of the server's network namespace, which over a link other than the loopback is not the generator's."""
-    server = _count_whole_life(trial.kernel, server_proc.SERVER_DROPS)
+    server = _count_whole_life(trial.kernel, SERVER_DROPS)
     generator = None if server is None else load.generator.socket_drops  # there are sockets of datagrams on both sides
     no_room = _count_whole_life(trial.kernel, "UdpRcvbufErrors")
     reported = (server or 0) + (0 if LINKS[link].apart else generator or 0)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from netdyno.analysis.capacity import fill as capacity
 from netdyno.analysis.trials.split import ScenarioTrials
-from netdyno.experiment.capacity import CAPACITY
+from netdyno.kit.statistics.stats import Cell, Samples
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS, Counted
-from netdyno.statistics.stats import Cell, Samples
+from netdyno.question.capacity import CAPACITY
 
 
 def collect_samples(part: ScenarioTrials) -> Mapping[str, Samples]:

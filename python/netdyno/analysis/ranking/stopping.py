@@ -10,10 +10,10 @@ from netdyno.analysis.found.ranking import Ending, EndReason
 from netdyno.analysis.ranking.samples import collect_samples
 from netdyno.analysis.trials.peers import group_peers
 from netdyno.analysis.trials.split import ScenarioTrials
-from netdyno.experiment import blocks
+from netdyno.kit.statistics import precision, stats
+from netdyno.kit.statistics.stats import Pairs
 from netdyno.model.base import Name
-from netdyno.statistics import precision, stats
-from netdyno.statistics.stats import Pairs
+from netdyno.question import blocks
 
 Family = Mapping[tuple[Name, Name], Pairs]
 """The comparisons of a ranking, each by the names of both."""

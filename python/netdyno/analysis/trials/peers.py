@@ -8,9 +8,9 @@ from typing import NamedTuple
 from netdyno.analysis.found.ground import Ground
 from netdyno.analysis.trials.ground import describe_ground
 from netdyno.analysis.trials.split import ScenarioTrials
-from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import transports
 from netdyno.model.base import Name
+from netdyno.question.capacity import CAPACITY
 
 
 class Peers(NamedTuple):

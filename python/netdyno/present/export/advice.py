@@ -7,11 +7,11 @@ from typing import Any
 
 from netdyno.analysis.found.advice import Advice, Along, Kept
 from netdyno.analysis.ranking.answers import find_comparison
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model.metrics import METRICS
 from netdyno.present.findings_json import convert_company
 from netdyno.present.plain import make_plain
 from netdyno.present.prose import flips
-from netdyno.statistics.stats import Interval
 
 
 def make_document(advice: Advice, along: Sequence[Along] | None) -> dict[str, Any]:

@@ -40,12 +40,12 @@ from netdyno.analysis.found.notices import (
 )
 from netdyno.analysis.found.ranking import Censored, Decision, Ending, Pair, Verdict, Within
 from netdyno.analysis.found.run import AuditTally, Counts, MachineUse
+from netdyno.kit.statistics.flips import Verdict as FlipVerdict
+from netdyno.kit.statistics.stats import Better, Comparison, Interval
 from netdyno.model.base import Frozen, Name, Quoted, type_level
 from netdyno.model.claim import Side
 from netdyno.model.observation import Neighbour
 from netdyno.model.verdicts import ClaimVerdict, Limit, Outcome
-from netdyno.statistics.flips import Verdict as FlipVerdict
-from netdyno.statistics.stats import Better, Comparison, Interval
 
 VERSION = 1
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from netdyno.base.escape import harmless, harmless_json, harmless_markdown
-from netdyno.base.quantities import DASH
+from netdyno.kit.escape import harmless, harmless_json, harmless_markdown
+from netdyno.kit.quantities import DASH
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model.metrics import METRICS
 from netdyno.present.export.schema import AxisEntry, Export, FigureEntry, FlipEntry, QuestionEntry, ScoreEntry
 from netdyno.present.plain import derive_type, make_plain
 from netdyno.present.prose import company, ranking, verdict
 from netdyno.present.prose import ground as ground_words
-from netdyno.statistics.stats import Interval
 
 COLUMNS = (
     "table",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from netdyno.analysis.notices import flames
 from netdyno.analysis.notices.flames import Flame
-from netdyno.machine.perf import KERNEL
+from netdyno.measure.machine.perf import KERNEL
 from netdyno.model.profile import Profile, Profiled, Sort
 from netdyno.present.prose import profile as prose
 

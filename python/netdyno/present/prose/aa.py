@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from netdyno.analysis.found.control import AA, Control
-from netdyno.base import quantities
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.statistics.false_difference_rate import Rate
+from netdyno.kit import quantities
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.kit.statistics.false_difference_rate import Rate
 
 
 def describe_control(control: Control) -> str:

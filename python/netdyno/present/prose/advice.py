@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from netdyno.analysis.found.advice import Advice, Along, Kept, Outcome, TermKept
 from netdyno.analysis.found.flips import FlipFound
-from netdyno.base import quantities
-from netdyno.base.quantities import listed, plural
+from netdyno.kit import quantities
+from netdyno.kit.quantities import listed, plural
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.model import objective
 from netdyno.model.levels import level_words
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import company, flips, ground, verdict
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 MOST_NAMED = 4
 MADE = "made for this question"

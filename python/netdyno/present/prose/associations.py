@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from netdyno.analysis.found.notices import Difference, TracedCalls, Why
-from netdyno.base import quantities
+from netdyno.kit import quantities
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.kit.statistics.stats import Comparison
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS, Metric
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.statistics.stats import Comparison
 
 SHOWN_IN_SHORT = 2
 """The differences that the line in the terminal has room for; the report has all."""

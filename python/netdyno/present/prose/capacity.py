@@ -17,7 +17,7 @@ from netdyno.analysis.found.capacity import (
     Overload,
     Reason,
 )
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.objective import Objective
 from netdyno.model.outcomes import OF_OTHERS
 

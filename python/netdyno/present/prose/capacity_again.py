@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from netdyno.experiment.capacity import list_search_options
 from netdyno.model import own_requests
 from netdyno.model.contestant import About, Own, list_settings
 from netdyno.model.experiment import Experiment
+from netdyno.question.capacity import list_search_options
 
 MANY = 2
 """So many servers of one template are siblings."""

@@ -13,7 +13,7 @@ from netdyno.analysis.capacity.compare_capacities import (
     judge_levels,
 )
 from netdyno.analysis.notices.knobs import group_siblings
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.contestant import Contestant
 from netdyno.present.prose.capacity import format_rate
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from netdyno.base import quantities
+from netdyno.kit import quantities
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS, MANY_BLOCKS
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT, Cells
 from netdyno.model.levels import level_words, place
@@ -28,7 +29,6 @@ from netdyno.model.verdicts import (
     Verdict,
 )
 from netdyno.present.prose import loss
-from netdyno.statistics.block_counts import FEWEST_BLOCKS, MANY_BLOCKS
 
 Speak = Callable[[float], str]
 Scenarios = Mapping[str, str]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from netdyno.analysis.found.notices import Company
-from netdyno.audits import neighbour
-from netdyno.base import quantities
+from netdyno.kit import quantities
+from netdyno.measure.audits import neighbour
 
 MARK = "†"
 """The sign behind each absolute figure that was measured so."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.observation import Pinning
 
 

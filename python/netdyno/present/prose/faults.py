@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netdyno.analysis.found.exclusions import Fault, Faulty
-from netdyno.base import quantities
+from netdyno.kit import quantities
 
 WORDS = {
     "died": "ended by itself",

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from netdyno.analysis.found.flips import FlipFound
-from netdyno.base import quantities
+from netdyno.kit import quantities
+from netdyno.kit.statistics.flips import Crossing, LevelContrast
 from netdyno.model.levels import LEVEL_UNITS
 from netdyno.model.metrics import METRICS
-from netdyno.statistics.flips import Crossing, LevelContrast
 
 MOST_NAMED = 4
 """The most levels that are named one by one; the table has all of them."""

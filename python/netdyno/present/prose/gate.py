@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from netdyno.analysis.found.gate import Decision, Faults, GatedMetric, GateFindings, NoFigures, Outcome, Unmeasured
-from netdyno.base import quantities
-from netdyno.base.quantities import percent_change, plural, share
+from netdyno.kit import quantities
+from netdyno.kit.quantities import percent_change, plural, share
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import faults as fault_words
 from netdyno.present.prose import ranking

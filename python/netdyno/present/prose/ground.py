@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from netdyno.analysis.found.cells import CellFigures
 from netdyno.analysis.found.ground import Ground, ThreadsRun
-from netdyno.base import quantities
+from netdyno.kit import quantities
 
 NOTHING_PARALLEL = "lock contention and parallel work cannot show here"
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from netdyno.analysis.found.notices import Knob
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.base import quantities
+from netdyno.kit import quantities
+from netdyno.kit.statistics.stats import Comparison
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose.ranking import format_change_interval
-from netdyno.statistics.stats import Comparison
 
 TIMES_FROM = 1.5
 """From this ratio on, a gain is written as a multiple; below it, in per cent."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from netdyno.analysis.found.ground import Ground
 from netdyno.analysis.found.ranking import Within
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.present.prose import ground
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from netdyno.analysis.found.cells import CellFigures, Drops, LevelInfo, Loss
 from netdyno.analysis.found.ranking import Standing
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.transports import TRANSPORTS
 
 MARK = "!"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netdyno.analysis.found.notices import Noted
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.base import quantities
+from netdyno.kit import quantities
 
 WORDS = {
     "left_behind": "left programs running",

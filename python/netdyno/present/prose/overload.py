@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netdyno.analysis.found.cells import CellFigures
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.outcomes import RATE_TOLERANCE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.profile import Profile, Runtime, Sort
 
 TITLES: dict[Sort, str] = {"on-cpu": "What it computes", "off-cpu": "What it waits for"}

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from netdyno.analysis.found.ranking import Axis, Score, Standing
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking.answers import find_comparison
-from netdyno.base import quantities
+from netdyno.kit import quantities
+from netdyno.kit.statistics.stats import Interval, winner
 from netdyno.model.metrics import METRICS
-from netdyno.statistics.stats import Interval, winner
 
 
 def rank(findings: ScenarioFindings, standing: Standing) -> str:

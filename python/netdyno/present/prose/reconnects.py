@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netdyno.analysis.found.notices import Reconnected
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.base import quantities
+from netdyno.kit import quantities
 
 
 def describe_contestants(findings: ScenarioFindings) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from netdyno.analysis.found.run import Analysis
-from netdyno.contestants import stand_in
+from netdyno.measure.trial.command import build_user_commands
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings
 from netdyno.model.own_requests import AT_FILE
@@ -14,7 +14,7 @@ from netdyno.model.run import OF_CLUSTER
 from netdyno.model.transports import LOOPBACK_ADDRESS, SERVER_ADDRESS
 from netdyno.model.trial import Trial
 from netdyno.present.prose.capacity_again import build_repeat_command
-from netdyno.trial.command import build_user_commands
+from netdyno.question.contestants import stand_in
 
 _SCHEMES = {"tls": "tcp", "http": "tcp", "https": "tls"}
 """Of a load's URL: the endpoint of its server."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.experiment import Conditions
 
 PATHS_NAMED = 3

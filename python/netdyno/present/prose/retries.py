@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from netdyno.analysis.found.notices import Retries
-from netdyno.base import quantities
+from netdyno.kit import quantities
 
 UNEVEN = 0.01
 """The p-value below which contestants were not disturbed equally."""

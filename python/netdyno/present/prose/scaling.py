@@ -5,7 +5,7 @@ from __future__ import annotations
 from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.notices import Scaling, Speedup
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.base import quantities
+from netdyno.kit import quantities
 
 EXPLANATION = (
     "Throughput on several cores over that on one (or at the levels of a knob of your own server over that at 1), "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from netdyno.analysis.found.compare import AskedAlone, AskedApart, Change, SideBySide
 from netdyno.analysis.found.run import Analysis
-from netdyno.base import quantities
+from netdyno.kit import quantities
+from netdyno.measure.run import changes
 from netdyno.model.options import SCENARIO
-from netdyno.run import changes
 
 NOT_PAIRED = (
     "Blocks of different runs are not paired, so these ratios include the machine's drift between the runs. "

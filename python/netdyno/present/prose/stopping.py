@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from netdyno.analysis.found.ranking import Ending
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.base import quantities
-from netdyno.base.units import format_clock
+from netdyno.kit import quantities
+from netdyno.kit.units import format_clock
 from netdyno.model.claim import Ratio
 from netdyno.model.verdicts import Judged
 

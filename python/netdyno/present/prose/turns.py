@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.base import quantities
+from netdyno.kit import quantities
 
 
 def describe_turns(findings: ScenarioFindings) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from netdyno.analysis.found.notices import UnevenThreads
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.notices.uneven_threads import UNEVEN
-from netdyno.base import quantities
+from netdyno.kit import quantities
 
 
 def describe_contestants(findings: ScenarioFindings) -> tuple[str, ...]:

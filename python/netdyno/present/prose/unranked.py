@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netdyno.analysis.found.notices import Unranked, Unsafe
-from netdyno.base import quantities
+from netdyno.kit import quantities
 
 HEADINGS = (
     "contestant",

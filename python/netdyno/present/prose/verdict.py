@@ -11,8 +11,10 @@ from netdyno.analysis.found.cells import Bound, CellFigures
 from netdyno.analysis.found.ranking import AxisRatio, Decision, Pair, Verdict
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking.answers import find_comparison
-from netdyno.base import quantities
-from netdyno.base.units import duration_words
+from netdyno.kit import quantities
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.kit.statistics.stats import Comparison
+from netdyno.kit.units import duration_words
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
@@ -35,8 +37,6 @@ from netdyno.present.prose import (
     warmups,
 )
 from netdyno.present.prose.statuses import STATUS_WORDS
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.statistics.stats import Comparison
 
 BOUND_SIGNS: dict[Bound, str] = {"": "", "at least": "≥", "at most": "≤"}
 """The sign before a figure that is a bound."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.claim import Claim
 from netdyno.model.verdicts import ClaimVerdict, Judged, Outcome
 from netdyno.present.prose import claims

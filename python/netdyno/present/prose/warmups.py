@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.trial.warm_up import describe_warmups
+from netdyno.measure.trial.warm_up import describe_warmups
 
 
 def describe_contestants(findings: ScenarioFindings) -> tuple[str, ...]:

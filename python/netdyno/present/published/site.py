@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from netdyno.base.escape import harmless_markdown
+from netdyno.kit.escape import harmless_markdown
 from netdyno.model.base import Frozen, Name, Quoted
 from netdyno.present import templates
 from netdyno.present.export.schema import Findings

@@ -16,8 +16,8 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.compare import SideBySide
 from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.run import Analysis
-from netdyno.base import quantities
-from netdyno.base.files import write_whole
+from netdyno.kit import quantities
+from netdyno.kit.files import write_whole
 from netdyno.model.profile import Profiled
 from netdyno.model.run import Run
 from netdyno.present import profile, templates

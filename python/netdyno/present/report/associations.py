@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from netdyno.analysis.found.notices import Difference, Why
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import associations

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from netdyno.analysis.found.capacity import CapacityCurve, CapacityFindings, RatePoint
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.present.prose.capacity import find_main_reason, format_rate
 from netdyno.present.report import theme
 from netdyno.present.report.curves import DASHES

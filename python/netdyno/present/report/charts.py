@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
-from netdyno.base import quantities
+from netdyno.kit import quantities
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT
 from netdyno.model.figure import Published
@@ -22,7 +23,6 @@ from netdyno.present.report.marks import shade
 from netdyno.present.report.panels import Looks
 from netdyno.present.report.tables import Table, make_cell, make_sortable
 from netdyno.present.report.views import format_with_interval
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 PUBLISHED_WORDS = "published (their machine)"
 _DRAW: Mapping[str, Callable[[Chart, ChartPanel, Looks, str], Panel]] = {

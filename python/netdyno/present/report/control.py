@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from netdyno.analysis.found.control import AA, Control
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.present.prose import aa
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, finish, open_panel

@@ -21,8 +21,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG, RendererSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from netdyno.base import quantities
-from netdyno.base.escape import harmless_lines
+from netdyno.kit import quantities
+from netdyno.kit.escape import harmless_lines
 from netdyno.present.report import theme
 
 PANEL_INCHES = (4.5, 3.0)

@@ -11,14 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from netdyno.analysis.found.flips import FlipFound
-from netdyno.base import quantities
+from netdyno.kit import quantities
+from netdyno.kit.statistics.flips import LevelContrast, Side
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import flips as prose
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, finish, open_panel, set_level_ticks
 from netdyno.present.report.panels import FACTOR_AXES, Looks
 from netdyno.present.report.tables import Table, make_sortable, sort_by_low
-from netdyno.statistics.flips import LevelContrast, Side
 
 NEITHER = "s"
 """The marker of a level at which neither side is proven better; a side has its own look."""

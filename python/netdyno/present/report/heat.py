@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.base import type_level
 from netdyno.model.figure import Figure, Published
 from netdyno.model.metrics import METRICS

@@ -7,7 +7,7 @@ import math
 from matplotlib.axes import Axes
 
 from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import figures, loss
 from netdyno.present.report import theme

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter
 
 from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.claim import CONTESTANT
 from netdyno.model.figure import Figure
 from netdyno.model.metrics import METRICS, RATE, Metric

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from netdyno.analysis.found.compare import SideBySide
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import ranking, side_by_side
 from netdyno.present.report.curves import DASHES, format_dashes

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from netdyno.analysis.found.cells import CellFigures, Estimate, LevelInfo
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.notices.scaling import FACTOR
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.levels import level_words
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import loss as loss_words

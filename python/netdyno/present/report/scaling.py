@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.notices import Scaling
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.present.prose.scaling import format_loss, format_speedup
 from netdyno.present.report.tables import Table, make_sortable
 

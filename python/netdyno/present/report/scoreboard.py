@@ -12,7 +12,7 @@ from netdyno.analysis.found.cells import Bound
 from netdyno.analysis.found.exclusions import Fault
 from netdyno.analysis.found.ranking import Axis, Standing
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import company, loss, verdict
 from netdyno.present.prose import faults as fault_words

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from netdyno.base.quantities import DASH
-from netdyno.statistics.stats import Interval
+from netdyno.kit.quantities import DASH
+from netdyno.kit.statistics.stats import Interval
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from netdyno.analysis.found.cells import CellFigures, Estimate, LossOfTrial
 from netdyno.analysis.found.notices import Unsafe
 from netdyno.analysis.found.ranking import Standing
 from netdyno.analysis.found.run import AuditTally, ScenarioFindings
-from netdyno.base import quantities
-from netdyno.contestants import codesize
+from netdyno.kit import quantities
+from netdyno.kit.statistics.stats import Comparison
 from netdyno.model import outcomes
 from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
@@ -27,7 +27,7 @@ from netdyno.present.report.drawing import Panel
 from netdyno.present.report.panels import Looks
 from netdyno.present.report.scale import RatioScale, Tick
 from netdyno.present.report.tables import Table, make_cell, make_count, make_sortable, sort_by_low
-from netdyno.statistics.stats import Comparison
+from netdyno.question.contestants import codesize
 
 
 @dataclass(frozen=True)

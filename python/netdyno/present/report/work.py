@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from netdyno.analysis.found.cells import CellFigures, Estimate
 from netdyno.analysis.found.notices import Work
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.report.tables import Table, make_cell, make_count
 

@@ -10,7 +10,7 @@ from rich import console
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from netdyno.base.escape import harmless_lines
+from netdyno.kit.escape import harmless_lines
 
 
 class Console(console.Console):

@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING
 
-from netdyno.base import quantities
-from netdyno.base.escape import harmless
-from netdyno.experiment.plan import Cell
-from netdyno.experiment.side_by_side import BACKLOG, ROTATION
+from netdyno.kit import quantities
+from netdyno.kit.escape import harmless
+from netdyno.measure.run.progress import Progress
 from netdyno.model import outcomes, transports
 from netdyno.model.trial import Trial
 from netdyno.present.prose.statuses import STATUS_WORDS
-from netdyno.run.progress import Progress
+from netdyno.question.plan import Cell
+from netdyno.question.side_by_side import BACKLOG, ROTATION
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,7 +15,7 @@ from netdyno.analysis.found.cells import CellFigures
 from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.ranking import Axis, Standing, Verdict
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
-from netdyno.base import quantities
+from netdyno.kit import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ClaimVerdict
 from netdyno.present.prose import (

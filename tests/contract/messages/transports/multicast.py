@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from netdyno.machine.links.namespace import Namespace, NotAllowedError, make_namespace
+from netdyno.measure.machine.links.namespace import Namespace, NotAllowedError, make_namespace
 from netdyno.model.contestant import Contestant
 from tests.contract.messages.transport import BYE, HELO, Client, Transport, control
 from tests.support.inside import Inside, inside

@@ -1,1 +1,0 @@
-"""The basis of all packages: errors, paths, units, quantities in words."""

@@ -1,1 +1,0 @@
-"""The way from an experiment's TOML to the cells of its plan."""

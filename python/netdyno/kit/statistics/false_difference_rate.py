@@ -1,0 +1,44 @@
+"""The observed rate of an event, and what it shows about the true rate. Pure functions of two numbers."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass
+from types import ModuleType
+
+from netdyno.kit.statistics.stats import LEVEL, Interval
+
+
+@dataclass(frozen=True)
+class Rate:
+    """`count` hits in `of` tosses of a coin of unknown chance."""
+
+    count: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        """The observed rate; NaN where there was nothing to count."""
+        return self.count / self.of if self.of else math.nan
+
+    def interval(self, level: float = LEVEL) -> Interval:
+        """Return the exact interval of the chance, from the tails of the binomial distribution (Clopper and Pearson
+        1934, Biometrika 26:404): it covers the truth at least as often as stated, for any number of tosses."""
+        inverse = _import_special().betaincinv
+        missed = self.of - self.count
+        low = float(inverse(self.count, missed + 1, level / 2)) if self.count else 0.0
+        high = float(inverse(self.count + 1, missed, 1 - level / 2)) if missed else 1.0
+        return Interval(low, high)
+
+    def chance_of_more(self, chance: float) -> float:
+        """Return the chance that a coin of this chance shows at least as many: the upper tail of the binomial
+        distribution."""
+        if self.count == 0:
+            return 1.0
+        return float(_import_special().betainc(self.count, self.of - self.count + 1, chance))
+
+
+def _import_special() -> ModuleType:
+    """Import scipy.special on first use, because its import is slow and most callers do not need it."""
+    return importlib.import_module("scipy.special")

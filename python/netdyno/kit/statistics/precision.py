@@ -1,0 +1,75 @@
+"""The rule by which a comparison has enough blocks: its interval is narrow, and has been for a while. Pure functions of
+numbers.
+
+The rule sees the width of an interval and never its place, so it cannot wait for a difference to appear. Two conditions
+keep its results honest; docs/adr/adaptive-precision.md has the simulations (bench/adaptive_precision.py).
+
+* The interval must be narrow at LOOKS looks in succession. The first narrow one is narrow by luck more often than not:
+  it holds the truth in 90% of the runs and not in 95%.
+* Unless a difference is beyond doubt, the interval that the same values would have about a mean of 0 must be narrow
+  too. It depends on the sizes of the blocks' values and not on their signs, so a run of equal signs, which the test
+  takes for a difference, cannot end the blocks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from netdyno.kit.statistics import stats
+from netdyno.kit.statistics.block_counts import EARLIEST_END, LOOKS
+from netdyno.kit.statistics.stats import Floats, Pairs
+
+CLEAR = 2.0
+"""A difference is beyond doubt from this many half widths away from "no difference" on (p < 0.002 at ten blocks)."""
+
+
+def half_width(pairs: Pairs) -> float:
+    """Return half of the 95% interval of the ratio, relative to its middle: 0.05 where it goes from the middle divided
+    by 1.05 to the middle times 1.05. Infinite where there is no interval."""
+    interval = stats.mean_interval(pairs)
+    return math.inf if interval is None else math.expm1((interval.high - interval.low) / 2)
+
+
+def is_clear(pairs: Pairs, half_width: float) -> bool:
+    """Whether a difference is beyond doubt, given the result of `half_width`."""
+    return math.isfinite(half_width) and abs(stats.log_ratio(pairs)) > CLEAR * math.log1p(half_width)
+
+
+def settled(pairs: Pairs, requested: float) -> bool:
+    """Whether the interval was no wider than `requested` (a half width as of `half_width`) at each of the last looks.
+    One look follows each block of the comparison."""
+    blocks = np.unique(pairs.blocks)
+    if len(blocks) < EARLIEST_END:
+        return False
+    return all(is_narrow(up_to(pairs, int(block)), requested) for block in blocks[: -LOOKS - 1 : -1])
+
+
+def up_to(pairs: Pairs, block: int) -> Pairs:
+    """Return the pairs as they were after a block."""
+    seen = pairs.blocks <= block
+    return Pairs(pairs.blocks[seen], pairs.levels[seen], pairs.log_ratios[seen])
+
+
+def is_narrow(pairs: Pairs, requested: float) -> bool:
+    """Whether the interval is no wider than `requested` at one look, with the caution that this module describes."""
+    interval = stats.mean_interval(pairs)
+    if interval is None:
+        return False
+    means = stats.block_means(pairs)
+    half = np.array((interval.high - interval.low) / 2)
+    about_none = half_about_none(len(means), np.array(float(np.sum(means**2))))
+    return bool(are_narrow(np.array(stats.log_ratio(pairs)), half, about_none, requested))
+
+
+def half_about_none(blocks: int, squares: Floats) -> Floats:
+    """Return half of the interval, on the log scale, that blocks of these sizes would have if their mean were 0.
+    `squares` is the sum of the squares of the blocks' values."""
+    return np.asarray(stats.student(blocks - 1) * np.sqrt(squares / (blocks * (blocks - 1))))
+
+
+def are_narrow(means: Floats, halves: Floats, about_none: Floats, requested: float) -> Floats:
+    """Do one look for any number of comparisons: mean log ratios, half widths of their intervals on the log scale, and
+    the half widths about a mean of 0."""
+    cautious = np.where(np.abs(means) < CLEAR * halves, np.maximum(halves, about_none), halves)
+    return np.asarray(cautious <= math.log1p(requested))

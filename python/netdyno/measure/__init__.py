@@ -1,0 +1,1 @@
+"""What happens on the machine: processes, links, audits, trials, runs, several machines; each uses those before it."""

@@ -1,0 +1,63 @@
+"""Build the programs of a run, and prepare its contestants: each is ready to start, or has the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment
+from netdyno.model.levels import combinations
+from netdyno.model.options import Settings, settings
+from netdyno.question.contestants import building, contestants
+from netdyno.question.contestants.contestants import Kind
+
+
+class PreparedContestants(NamedTuple):
+    """The prepared contestants of a run."""
+
+    servers: tuple[Contestant, ...]
+    clients: tuple[Contestant, ...]
+
+
+def make(
+    experiment: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant], build: Path
+) -> PreparedContestants:
+    """Build only what its cells start. `servers` and `clients` are those that its cells name. Raises UserError where
+    the build fails; a contestant that lacks something is no failure."""
+    building.make(list_programs(experiment, servers, clients), build)
+    return PreparedContestants(_prepare(servers, build, "server"), _prepare(clients, build, "client"))
+
+
+def list_programs(
+    experiment: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant]
+) -> tuple[str, ...]:
+    """Return the targets of the build that its trials need. Pure."""
+    contestant_targets = [
+        target
+        for kind, group in (("server", servers), ("client", clients))
+        for contestant in group
+        for target in building.list_targets(contestant, kind)
+    ]
+    relay = (building.RELAY,) if _needs_relay(experiment) else ()
+    tls = building.list_tls_targets(servers) if is_encrypted(experiment) else ()
+    return (building.GENERATOR, building.CANARY, *relay, *tls, *contestant_targets)
+
+
+def _needs_relay(experiment: Experiment) -> bool:
+    """Whether a cell has a link that only the relay can be where the kernel has no netem."""
+    return any(cell.is_impaired for cell in _list_cells(experiment))
+
+
+def _list_cells(experiment: Experiment) -> Iterator[Settings]:
+    return (settings(scenario, levels) for scenario in experiment.scenarios for levels in combinations(scenario))
+
+
+def is_encrypted(experiment: Experiment) -> bool:
+    """Whether a cell is encrypted."""
+    return any(cell.is_encrypted for cell in _list_cells(experiment))
+
+
+def _prepare(group: Sequence[Contestant], build: Path, kind: Kind) -> tuple[Contestant, ...]:
+    return tuple(contestants.prepare(contestant, build=build, kind=kind) for contestant in group)

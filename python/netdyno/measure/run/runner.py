@@ -1,0 +1,358 @@
+"""Execute an experiment: plan it, run every trial, store each before the next, and return the outcome."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+import msgspec
+
+from netdyno.kit.held_signals import list_ending_signals
+from netdyno.kit.paths import canary_path
+from netdyno.kit.units import clock_after, format_clock
+from netdyno.kit.utc_now import utc_now
+from netdyno.measure.audits import canary as canary_audit
+from netdyno.measure.run import preparation
+from netdyno.measure.run.announcement import explain_delay, format_announcement
+from netdyno.measure.run.hosts import GoneError, Hosts
+from netdyno.measure.run.neighbour_watch import NeighbourWatch
+from netdyno.measure.run.progress import Display, Progress
+from netdyno.measure.run.schedule import Schedule
+from netdyno.measure.trial import first_requests, traced, warm_up
+from netdyno.measure.trial.canary import Canary
+from netdyno.measure.trial.context import Key, TrialContext, key
+from netdyno.measure.trial.trial import record_skip, run_trial
+from netdyno.measure.trial.turns import run_in_turns
+from netdyno.model import levels, outcomes
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.observation import ForeignLoad, Neighbour
+from netdyno.model.options import settings
+from netdyno.model.run import Run
+from netdyno.model.trial import Trace, Trial, Warmup
+from netdyno.question import blocks, plan, side_by_side
+from netdyno.store import write
+
+GONE = 4
+"""The exit code of a run whose hosts are gone; it can be resumed."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal ends the run, of the user, the system or a terminal that closes; the exit code is 128 + the signal."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + signal_number
+
+
+class Outcome(NamedTuple):
+    """The result of a run: its folder, and the signal's exit code where it was interrupted."""
+
+    run_id: str
+    folder: Path
+    interrupted: int
+
+
+def execute(
+    experiment: Experiment,
+    servers: Sequence[Contestant],
+    *,
+    clients: Sequence[Contestant] = (),
+    results: Path,
+    build: Path,
+    argv: Sequence[str],
+    display: Display,
+    foreign_load: ForeignLoad = "strike-out",
+    trace: Trace = "auto",
+    hosts: Hosts | None = None,
+) -> Outcome:
+    """Run an experiment. `servers` and `clients` are the contestants that its cells name; `foreign_load` decides on a
+    trial that shared the machine, `trace` whether system calls are traced afterwards; `hosts` has the hosts of a
+    cluster to run on. Raises UserError before the first trial where something cannot work."""
+    preparation.check(experiment, servers, build)
+    trace = "never" if hosts else trace
+    servers_by_name, clients_by_name = (
+        {server.name: server for server in servers},
+        {client.name: client for client in clients},
+    )
+    if hosts is not None:
+        hosts.check(experiment, servers_by_name, clients_by_name)
+    run_id, folder = preparation.create_folder(results, experiment.name)
+    cells = plan.plan(experiment, plan.choose_twins(experiment, servers_by_name, clients_by_name))
+    with preparation.discard_if_refused(folder):
+        context, facts = preparation.set_up(
+            experiment,
+            servers,
+            clients=clients,
+            build=build,
+            folder=folder,
+            progress=display.throughput,
+            foreign_load=foreign_load,
+            hosts=hosts,
+        )
+        experiment = first_requests.check(experiment, servers_by_name, context).experiment
+    run = preparation.begin_run(run_id, folder, experiment, facts | {"trace": trace}, servers, clients)
+    with write.Store.create(folder, run, argv, cells) as stored:
+        to_trace = traced.plan_tasks(experiment, servers_by_name, context.clients, trace)
+        begins = datetime.now().astimezone()
+        beside_s = traced.estimate_seconds(to_trace)
+        display.begin(
+            format_announcement(experiment, servers_by_name, context.clients, beside_s, begins=begins, over=run.links)
+        )
+        canary = Canary(canary_path(build), context.pinning, folder)
+        execution = Execution(run, cells, servers_by_name, context, canary, stored, display, to_trace, hosts)
+        interrupted = execution.carry_out()
+    return Outcome(run_id, folder, interrupted)
+
+
+@dataclass
+class Execution:
+    """A run that is being carried out: `run` holds the stored trials, `cells` are all planned ones, `to_trace` the
+    traces to be taken after them; `hosts` has the hosts of a cluster."""
+
+    run: Run
+    cells: Sequence[plan.Cell]
+    servers: plan.Named
+    context: TrialContext
+    canary: Canary
+    stored: write.Store
+    display: Display
+    to_trace: Sequence[traced.TraceTask]
+    hosts: Hosts | None = None
+
+    @property
+    def scenarios(self) -> Mapping[str, Scenario]:
+        return {scenario.name: scenario for scenario in self.run.experiment.scenarios}
+
+    def carry_out(self) -> int:
+        """Run every cell that has no trial yet, to the end of the run, and trace system calls after them. Returns 0,
+        the exit code of the signal that cut it short, or GONE."""
+        experiment = self.run.experiment
+        known = warm_up.collect_known(self.run.all_trials)
+        began_s = time.monotonic()
+        try:
+            with raise_on_signals():
+                measured = self._measure_warm_ups(known)
+        except Interrupted as signalled:
+            self.display.close()
+            return signalled.exit_code
+        except GoneError as gone:
+            return self._end_without_hosts(gone)
+        before_s = time.monotonic() - began_s
+        self.context = self.context._replace(
+            warmups={cell_key: warmup for cell_key, warmup in known.items() if warmup is not None} | measured
+        )
+        longer_s = warm_up.estimate_added_s(self.cells, self.scenarios, self.context.warmups)
+        seconds = plan.estimate_seconds(experiment, self.servers, self.context.clients) + longer_s
+        if measured:
+            ends = clock_after(datetime.now().astimezone(), seconds)
+            self.display.note(
+                f"With these warm-ups the trials take about {format_clock(seconds)}, and end at about {ends}."
+            )
+        budget_s = experiment.time_budget_s
+        progress = Progress(
+            tuple(self.cells),
+            seconds / max(len(self.cells), 1),
+            None if budget_s is None else max(0.0, budget_s - before_s),
+        )
+        schedule = Schedule(self.run, self.cells, progress, before_s)
+        interrupted = self._run_cells(schedule, progress) or self._trace_calls()
+        if not interrupted:
+            self.stored.finish(utc_now())
+        return interrupted
+
+    def _end_without_hosts(self, why: GoneError) -> int:
+        self.display.close()
+        self.display.note(f"The run ends here: {why}.")
+        return GONE
+
+    def _measure_warm_ups(self, known: Mapping[Key, Warmup | None]) -> dict[Key, Warmup]:
+        """Measure the warm-ups of servers with a JIT, and display each at once."""
+        scenarios = self.scenarios
+        kinds = warm_up.select_kinds(self.cells, scenarios, self.servers, self.context.clients, known)
+        if self.hosts is not None:
+            measurements = self.hosts.warm_ups(kinds, scenarios)
+        else:
+            measurements = warm_up.measure(kinds, scenarios, self.servers, self.context)
+        warmups: dict[Key, Warmup] = {}
+        for kind, warmup in measurements:
+            warmups[key(kind)] = warmup
+            where = " ".join([kind.scenario, *(f"{name}={level}" for name, level in kind.levels.items())])
+            self.display.note(warm_up.describe_warmups(kind.contestant, where, [warmup]))
+        return warmups
+
+    def _run_cells(self, schedule: Schedule, progress: Progress) -> int:
+        """Run every cell in its order. Returns 0, or the exit code of the signal that cut it short; the trial that it
+        interrupted is dropped, because half a window is no result. At the end of a block the canary judges its
+        trials."""
+        foreign_load, display = self.context.foreign_load, self.display
+
+        def revise(judged: Sequence[Trial]) -> None:
+            self.stored.revise(judged)
+            for invalid in schedule.revise(judged):
+                display.trial_done(invalid, progress)
+
+        judge = canary_audit.Judge(foreign_load, revise)
+        for trial in schedule.trials:
+            if schedule.is_over(trial.block) and outcomes.is_canary_judged(trial):
+                judge.know(trial)
+            else:
+                judge.add(trial)
+        neighbours = NeighbourWatch(schedule.trials, foreign_load)
+        is_late_noted = False
+        try:
+            with raise_on_signals() as raise_again:
+                for group in schedule.groups(self.stored.extend):
+                    for cells, alone in self._divide_group(group, schedule, neighbours.present):
+                        raise_again()
+                        display.trial_started(cells[0], progress)
+                        context = self.context._replace(neighbour=neighbours.present)
+                        for concluded in self._run_together(cells, schedule, context):
+                            trial = msgspec.structs.replace(concluded, alone=alone)
+                            self.stored.add(trial)
+                            schedule.add(trial)
+                            judge.add(trial)
+                            display.trial_done(trial, progress)
+                            # Only this machine can be watched, and a cluster's trials run on other hosts.
+                            if self.hosts is None and (changed := neighbours.add(trial)):
+                                display.note(changed)
+                        if progress.is_late and not is_late_noted:
+                            is_late_noted = True
+                            display.note(explain_delay(progress, self.run.experiment.time_limit_s))
+                    if schedule.is_over(group[0].block):
+                        judge.block_ended()
+                judge.run_ended()
+        except Interrupted as signalled:
+            judge.run_ended()  # judges the trials of the block that was cut short
+            return signalled.exit_code
+        except GoneError as gone:
+            judge.run_ended()
+            return self._end_without_hosts(gone)
+        finally:
+            display.close()
+        return 0
+
+    def _divide_group(
+        self, group: Sequence[plan.Cell], schedule: Schedule, beside: Neighbour | None
+    ) -> list[tuple[tuple[plan.Cell, ...], str]]:
+        """Return the cells of a group that take turns, then each of the others by itself, with the reason."""
+        scenario = self.scenarios[group[0].scenario]
+        busy = side_by_side.find_busy(schedule.trials, scenario.name)
+        why_apart = {
+            cell.position: side_by_side.BUSY
+            if cell.contestant in busy
+            else schedule.find_stop_reason(cell)
+            or plan.explain_skip(self.servers[cell.contestant], scenario, cell.levels, self.context.clients)
+            or side_by_side.explain_apart(self.servers[cell.contestant])
+            for cell in group
+        }
+        quiet = [cell for cell in group if not why_apart[cell.position]]
+        load_settings = settings(scenario, group[0].levels)
+        contestants = [self.servers[cell.contestant] for cell in quiet]
+        level = (scenario.name, levels.level_key(group[0].levels))
+        if self.hosts:
+            why = "trials run on a cluster"
+        elif level in side_by_side.find_lagging(schedule.trials):
+            why = side_by_side.BEHIND
+        elif level in side_by_side.find_rotating(schedule.trials):
+            why = side_by_side.ROTATING
+        elif beside is not None and beside.quota_cores:
+            why = side_by_side.QUOTA
+        else:
+            why = side_by_side.explain_alone(scenario, load_settings, contestants)
+        together = [] if why else quiet
+        reason = "" if why == side_by_side.ONLY else why
+        alone = [((cell,), why_apart[cell.position] or reason) for cell in group if cell not in together]
+        return [*([(tuple(together), "")] if together else []), *alone]
+
+    def _run_together(self, cells: Sequence[plan.Cell], schedule: Schedule, context: TrialContext) -> list[Trial]:
+        """Run one cell, or several in turns."""
+        scenario, hosts = self.scenarios[cells[0].scenario], self.hosts
+        for cell in cells:
+            context = warm_up.carry_over(cell, context)
+        if len(cells) > 1:
+            begun = self.canary.begin()
+            trials = run_in_turns([(cell, self.servers[cell.contestant]) for cell in cells], scenario, context)
+            readings = self.canary.end(begun)
+            return [msgspec.structs.replace(trial, canary=readings) for trial in trials]
+        (cell,) = cells
+        server = self.servers[cell.contestant]
+        why = schedule.find_stop_reason(cell)
+        if not why and hosts is not None:
+            why = hosts.why_skip(server, scenario, cell.levels, context.clients)
+        if why:
+            return [record_skip(cell, why)]
+        if hosts is not None:
+            return [hosts.trial(cell, scenario, context.warmups.get(key(cell)))]
+        return [self.canary.beside(partial(run_trial, cell, scenario, server, context))]
+
+    def _trace_calls(self) -> int:
+        """Trace system calls once all trials are stored. Returns 0, or the exit code of the signal that cut it
+        short."""
+        if text := traced.format_announcement(self.to_trace):
+            self.display.note(text)
+        try:
+            with raise_on_signals():
+                for traced_calls in traced.trace(self.to_trace, self.servers, self.context):
+                    self.stored.add_traced(traced_calls)
+        except Interrupted as signalled:
+            return signalled.exit_code
+        return 0
+
+
+@contextmanager
+def raise_on_signals() -> Iterator[Callable[[], None]]:
+    """Let the signals that end a program raise Interrupted within the block, and restore the handlers after it. The
+    yielded function raises it once more if it was lost: Python lets no exception out of a finaliser, nor out of a
+    function called around a fork."""
+    received: list[int] = []
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        received.append(number)
+        raise Interrupted(number)
+
+    def again() -> None:
+        if received:
+            raise Interrupted(received[0])
+
+    hook = sys.unraisablehook
+
+    def lost(unraisable: sys.UnraisableHookArgs) -> None:
+        if not isinstance(unraisable.exc_value, Interrupted):
+            hook(unraisable)
+
+    before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
+    for number in list_ending_signals():
+        before[number] = signal.signal(number, interrupt)
+    sys.unraisablehook = lost
+    try:
+        yield again
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def apply_overrides(
+    experiment: Experiment,
+    number: int | None,
+    duration_s: float | None,
+    seed: int | None,
+    precision: float | None = None,
+) -> Experiment:
+    """Return the experiment with the options of the command line; None leaves what the file says. `number` is that of
+    the blocks."""
+    overrides = {"duration_s": duration_s, "precision": precision}
+    changed = experiment.with_each(**{key: value for key, value in overrides.items() if value is not None})
+    if number is not None:
+        changed = blocks.replace_number(changed, number)
+    return changed if seed is None else msgspec.structs.replace(changed, seed=seed)

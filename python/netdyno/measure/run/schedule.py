@@ -1,0 +1,324 @@
+"""The cells of a run in their order: the planned ones, then further blocks while some scenario needs them.
+
+The cells of a further block depend on the seed alone: it is the block of that number in the plan of a larger fixed
+number. blocks.py bounds the number. Of a run that pursues flips, a further block has the levels that follow from the
+stored trials, in an order that depends on the seed."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from netdyno.kit import quantities
+from netdyno.measure.run import further_look
+from netdyno.measure.run.progress import Progress
+from netdyno.model import outcomes
+from netdyno.model.experiment import Advise, Experiment, Gate, Scenario
+from netdyno.model.levels import level_key
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.question import flips, plan
+from netdyno.question.blocks import find_most
+from netdyno.question.plan import Cell, CellKind
+from netdyno.question.side_by_side import divide_into_groups
+
+MOST_TRIES = 40
+"""The most tries of one cell in one block."""
+TRIES_ALONE = 8
+"""The most successive tries disturbed without any foreign program at work: the cause is then likely the trial
+itself."""
+
+
+def is_worth_retrying(tries: Sequence[Trial]) -> bool:
+    """Whether a cell is to be tried again after these tries, the last of which was disturbed: the one rule of all
+    verbs."""
+    if len(tries) >= MOST_TRIES:
+        return False
+    return len(tries) < TRIES_ALONE or any(map(outcomes.had_company, tries[-TRIES_ALONE:]))
+
+
+BEYOND_BLOCKS = 3
+"""The blocks in which an open loop may exceed the generator before its cell is skipped. Then more than half of its
+trials have done so, and its figures are bounds however often they are taken (outcomes.saturated)."""
+RETRIES_PER_CELL = 6
+"""The most retries of a whole block, over its cells. A neighbour that takes a quarter of each core in bursts leaves a
+trial of 0.7 s alone three times in ten (bench/disturb.py); a machine that never rests makes a run seven times as long
+at the most."""
+
+
+def plan_next_block(
+    experiment: Experiment, still_open: Sequence[Scenario], number: int, twice: Sequence[CellKind] = ()
+) -> tuple[Cell, ...]:
+    """Return the cells of these scenarios in the block of this number, with the twins of the kinds run `twice`; the
+    same seed gives the same order. Pure."""
+    scenarios = tuple(msgspec.structs.replace(scenario, blocks=number) for scenario in still_open)
+    if not scenarios:
+        return ()
+    planned = plan.plan(msgspec.structs.replace(experiment, scenarios=scenarios), twice)
+    return tuple(cell for cell in planned if cell.block == number)
+
+
+class Schedule:
+    """The cells of a run in their order: the planned ones, then further blocks while some scenario needs them. At the
+    end of a block, its disturbed trials are retried, and again while they are disturbed."""
+
+    def __init__(self, run: Run, planned: Sequence[Cell], progress: Progress, before_s: float = 0.0) -> None:
+        """`run` holds the stored trials; they are counted as done. `before_s`: the seconds spent before the first."""
+        self._run = run
+        self._before_s = before_s
+        self._spent_s = 0.0
+        self._trials: dict[tuple[int, int, int], Trial] = {}
+        self._last: dict[tuple[int, int], Trial] = {}
+        """The last try of each place."""
+        self._cells: dict[int, list[Cell]] = {}
+        """The cells by block."""
+        self._left: Counter[int] = Counter()
+        """The cells of each block that are still to be tried in this round."""
+        self._retried: Counter[int] = Counter()
+        """The tries of each block beyond the first of a cell."""
+        self._progress = progress
+        self._plan(planned)
+        for trial in run.all_trials:
+            if trial.attempt > 1:
+                self._repeat(self._last[_locate(trial)])
+            self.add(trial)
+        self._expect(self._select_below_budget())
+
+    def groups(self, keep: Callable[[Sequence[Cell], Experiment | None], None]) -> Iterator[tuple[Cell, ...]]:
+        """Yield every cell without a trial, then those to retry, grouped with the following cells that differ only in
+        their contestant. `keep` gets the cells of further blocks before the first of them runs, so that they are
+        planned when they begin, and the experiment where it changes: a new level, or the last blocks. A block's trials
+        are judged (`revise`) when its round is over, before the next is requested."""
+        blocks = list(self._cells)
+        while blocks:
+            for block in blocks:
+                yield from self._group_block(block)
+            before = self._run.experiment
+            further = self._plan_further()
+            if further:
+                keep(further, None if self._run.experiment is before else self._run.experiment)
+            blocks = list(dict.fromkeys(cell.block for cell in further))
+
+    def _group_block(self, block: int) -> Iterator[tuple[Cell, ...]]:
+        cells = self._cells[block]
+        for group in divide_into_groups(cell for cell in cells if _locate(cell) not in self._last):
+            if self._is_past_limit():
+                return
+            yield group
+        while again := [cell for cell in cells if self._must_retry(cell)]:
+            room = RETRIES_PER_CELL * len(cells) - self._retried[block]
+            if self._is_past_limit() or room <= 0:
+                return
+            again = again[:room]
+            for cell in again:
+                self._repeat(self._last[_locate(cell)])
+            tries = (msgspec.structs.replace(cell, attempt=self._last[_locate(cell)].attempt + 1) for cell in again)
+            yield from list(divide_into_groups(tries))
+
+    def _must_retry(self, cell: Cell) -> bool:
+        last = self._last[_locate(cell)]
+        tries = [self._trials[*_locate(cell), attempt] for attempt in range(1, last.attempt + 1)]
+        return outcomes.is_disturbed(last) and is_worth_retrying(tries)
+
+    def _repeat(self, disturbed: Trial) -> None:
+        self._left[disturbed.block] += 1
+        self._retried[disturbed.block] += 1
+        self._progress.again(disturbed)
+
+    def add(self, trial: Trial) -> None:
+        """Record a try."""
+        self._trials[*_locate(trial), trial.attempt] = self._last[_locate(trial)] = trial
+        self._left[trial.block] -= 1
+        self._spent_s += plan.sum_trial_seconds(trial)
+        self._progress.add(trial)
+
+    def find_stop_reason(self, cell: Cell) -> str:
+        """Return why a cell is not run any more; empty while it is. A search's rates are not judged here: it has its
+        own end."""
+        if any(scenario.slo for scenario in self._run.experiment.scenarios if scenario.name == cell.scenario):
+            return ""
+        judged = [
+            trial
+            for trial in self._last.values()
+            if (trial.scenario, trial.contestant) == (cell.scenario, cell.contestant)
+            and level_key(trial.levels) == level_key(cell.levels)
+            and trial.load is not None
+            and not outcomes.disturbances(trial)
+        ]
+        blocks = {trial.block for trial in judged} - {cell.block}
+        if len(blocks) < BEYOND_BLOCKS or not all(map(outcomes.is_beyond, judged)):
+            return ""
+        return f"the generator could not offer the rate in any of {quantities.plural(len(blocks), 'block')}"
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """The trials so far."""
+        return tuple(self._trials.values())
+
+    def revise(self, judged: Sequence[Trial]) -> tuple[Trial, ...]:
+        """Replace trials by themselves as judged later; those of a block that was interrupted and resumed are judged
+        twice. Returns those that were valid until now and are not any more."""
+        changes = [(self._trials[*_locate(trial), trial.attempt], trial) for trial in judged]
+        for was, now in changes:
+            self._trials[*_locate(now), now.attempt] = now
+            if self._last[_locate(now)].attempt == now.attempt:
+                self._last[_locate(now)] = now
+                self._progress.revise(was, now)
+        return tuple(now for was, now in changes if was.status == "valid" and now.status != "valid")
+
+    def is_over(self, block: int) -> bool:
+        """Whether every cell of a block has its trial, and each retried one its new trial."""
+        return self._left[block] == 0
+
+    def _is_past_limit(self) -> bool:
+        limit_s = self._run.experiment.time_limit_s
+        return limit_s is not None and self._before_s + self._spent_s >= limit_s
+
+    def _plan(self, cells: Sequence[Cell]) -> None:
+        for cell in cells:
+            self._cells.setdefault(cell.block, []).append(cell)
+            self._left[cell.block] += 1
+
+    def _plan_further(self) -> tuple[Cell, ...]:
+        """Return the next block, or the last ones; empty at the end of the run."""
+        number = 1 + max(self._cells, default=0)
+        if self._run.experiment.flips:
+            return self._plan_flip_levels(number)
+        twice = plan.find_twins(self._list_cells())
+        for still_open in self._open():
+            further = plan_next_block(self._run.experiment, still_open, number, twice)
+            if further and self._is_in_time(further):
+                self._plan(further)
+                self._expect(still_open)
+                return further
+        further = self._plan_further_look(number, twice)
+        self._expect([])
+        return further
+
+    def _plan_further_look(self, number: int, twice: Sequence[CellKind]) -> tuple[Cell, ...]:
+        """Return the blocks beyond the budget of time that would decide what is open, all at once; none follow."""
+        experiment = self._run.experiment
+        scenarios = [scenario for scenario in self._select_below_budget() if scenario.precision is None]
+        if not scenarios or not further_look.may_have_one(experiment) or self._is_past_limit():
+            return ()
+        counts = {scenario.name: self._count_blocks(scenario) for scenario in scenarios}
+        block_s = {name: self._sum_seconds(name) / max(count, 1) for name, count in counts.items()}
+        more = further_look.choose_blocks(self._judge_run(), scenarios, block_s)
+        repeated = [scenario for scenario in scenarios for _ in range(more.get(scenario.name, 0))]
+        blocks = (plan_next_block(experiment, [scenario], number + i, twice) for i, scenario in enumerate(repeated))
+        cells = tuple(itertools.chain.from_iterable(blocks))
+        if cells:
+            looked_again = msgspec.structs.replace(experiment, looked_again=tuple(more))
+            self._run = msgspec.structs.replace(self._run, experiment=looked_again)
+            self._plan(cells)
+        return cells
+
+    def _sum_seconds(self, scenario: str) -> float:
+        return sum(plan.sum_trial_seconds(trial) for trial in self._last.values() if trial.scenario == scenario)
+
+    def _plan_flip_levels(self, number: int) -> tuple[Cell, ...]:
+        """Return the cells of the levels that flips pursue, each with both sides."""
+        from netdyno.analysis.flips.judge_flips import follow_flip
+        from netdyno.analysis.trials.split import select_part
+
+        judged = self._judge_run()
+        scenarios = {scenario.name: scenario for scenario in judged.experiment.scenarios}
+        parts = {flip.scenario: select_part(judged, scenarios[flip.scenario]) for flip in judged.experiment.flips}
+        pursuits = [(flip, follow_flip(flip, parts[flip.scenario]).pursuit) for flip in judged.experiment.flips]
+        levels = [
+            (flip, flips.choose_level(flip, value))
+            for flip, pursuit in pursuits
+            if pursuit is not None
+            for value in pursuit.next_levels
+        ]
+        cells = flips.block(self._run.experiment, levels, number)
+        if not cells or self._is_past_limit() or not self._is_in_time(cells):
+            self._progress.expect(len(self._list_cells()), len(self._list_cells()), number - 1)
+            return ()
+        self._run = msgspec.structs.replace(self._run, experiment=flips.add_levels(self._run.experiment, levels))
+        self._plan(cells)
+        self._progress.expect(len(self._list_cells()), len(self._list_cells()), number, goes_on=True)
+        return cells
+
+    def _judge_run(self) -> Run:
+        """Return the run so far, judged and without twins."""
+        run = msgspec.structs.replace(self._run, trials=tuple(trial for trial in self.trials if not trial.twin))
+        return outcomes.judged(run)
+
+    def _open(self) -> list[list[Scenario]]:
+        """Return candidates for the next block, the best first: all scenarios that need another for their precision;
+        or, where the rest of the time is to be used, one of them, first the one with most to gain."""
+        open_scenarios = self._select_below_budget()
+        if not open_scenarios or self._is_past_limit() or self._run.experiment.looked_again:
+            return []
+        from netdyno.analysis.ranking import stopping
+        from netdyno.analysis.trials.split import select_part
+
+        run = self._judge_run()
+        if run.experiment.gate is not None:
+            return [open_scenarios] if _is_gate_open(run.experiment.gate, run) else []
+        if run.experiment.advise is not None:
+            return [[scenario] for scenario in _find_contended(run.experiment.advise, run) if scenario.contestants]
+        parts = [select_part(run, scenario) for scenario in open_scenarios]
+        precise = [
+            part.scenario for part in parts if part.scenario.precision is not None and stopping.needs_more_blocks(part)
+        ]
+        timed = [part for part in parts if part.scenario.precision is None]
+        return ([precise] if precise else []) + [[part.scenario] for part in stopping.sort_by_gain(timed)]
+
+    def _select_below_budget(self) -> list[Scenario]:
+        return [
+            scenario
+            for scenario in self._run.experiment.scenarios
+            if self._count_blocks(scenario) < find_most(scenario)
+        ]
+
+    def _count_blocks(self, scenario: Scenario) -> int:
+        """Count the planned blocks of a scenario."""
+        return sum(any(cell.scenario == scenario.name for cell in cells) for cells in self._cells.values())
+
+    def _list_cells(self) -> list[Cell]:
+        return [cell for cells in self._cells.values() for cell in cells]
+
+    def _is_in_time(self, cells: Sequence[Cell]) -> bool:
+        """Whether a block would end within the budget of time, if its trials take as long as those so far."""
+        budget_s = self._run.experiment.time_budget_s
+        if budget_s is None or not self._last:
+            return True
+        return self._before_s + self._spent_s + self._spent_s / len(self._last) * len(cells) <= budget_s
+
+    def _expect(self, still_open: Sequence[Scenario]) -> None:
+        """Update the progress with the most cells and blocks that may come."""
+        planned, further, last = self._list_cells(), 0, max(self._cells, default=0)
+        precise = [scenario for scenario in still_open if scenario.precision is not None]
+        for scenario in precise:
+            blocks = self._count_blocks(scenario)
+            planned_cells = sum(cell.scenario == scenario.name for cell in planned)
+            further += planned_cells // max(blocks, 1) * (find_most(scenario) - blocks)
+        more = max((find_most(scenario) - self._count_blocks(scenario) for scenario in precise), default=0)
+        goes_on = len(precise) < len(still_open)
+        self._progress.expect(len(planned), len(planned) + further, last + more, goes_on=goes_on)
+
+
+def _is_gate_open(gate: Gate, run: Run) -> bool:
+    """Whether another block could decide the gate."""
+    from netdyno.analysis.gate.judge_gate import judge
+    from netdyno.analysis.trials.split import split
+
+    return judge(gate, split(run)).may_go_on
+
+
+def _find_contended(advise: Advise, run: Run) -> list[Scenario]:
+    """Return its scenario with the contestants that may still be recommended."""
+    from netdyno.analysis.advice.judge_advice import select_remaining
+    from netdyno.analysis.trials.split import split
+
+    return [msgspec.structs.replace(part.scenario, contestants=select_remaining(advise, part)) for part in split(run)]
+
+
+def _locate(item: Cell | Trial) -> tuple[int, int]:
+    """Return the place of a cell or a trial in its run."""
+    return item.block, item.position

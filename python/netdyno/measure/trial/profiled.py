@@ -1,0 +1,213 @@
+"""Profile a server: two short separate trials under perf, one for its computing and one for its waiting. Never a
+measured trial, because perf costs a server time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from netdyno.measure.machine import orphans, perf, server_proc
+from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
+from netdyno.measure.machine.perf import Lost, Rights, Seen, Stacks, Switched
+from netdyno.measure.machine.pinning import count_server_cores
+from netdyno.measure.machine.process import Process, TrialError
+from netdyno.measure.machine.trial_log import TrialLog
+from netdyno.measure.trial import load as generate
+from netdyno.measure.trial.command import build_server_command
+from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.traced import Window
+from netdyno.measure.trial.trial import load_program, log_path, wait_ready
+from netdyno.model.contestant import Contestant, stands_already
+from netdyno.model.options import Settings
+from netdyno.model.profile import Profile, Runtime, Sort
+from netdyno.model.transports import of as transport_of
+from netdyno.question.plan import Cell
+
+SAMPLES = 1000
+"""The samples of a window: shares are then within 3 points of the truth, and names are found within seconds."""
+MOST_HZ = 997
+"""A prime number, so that nothing at a round rate is always hit, or never."""
+_PRIMES = (1, 3, 7, 13, 31, 61, 127, 251, 509, 1021, 2039, 4093)
+
+
+class ProfileTask(NamedTuple):
+    """A server to profile, and its load."""
+
+    cell: Cell
+    settings: Settings
+    contestant: Contestant
+
+
+class _Method(NamedTuple):
+    """The events that perf records, and the function that parses them, given the name of the server's process."""
+
+    events: tuple[str, ...]
+    understand: Callable[[Iterable[Seen | Switched | Lost], str, float], Stacks]
+
+
+class _Observed(NamedTuple):
+    stacks: Stacks
+    window_s: float
+    switches: int
+    runtime: Runtime
+
+
+def profile(task: ProfileTask, context: TrialContext) -> tuple[Profile, Profile]:
+    """Profile a server's computing and its waiting. Raises only KeyboardInterrupt and faults of the harness itself:
+    where something is missing, a profile says what."""
+    context = context.adapt_to_cell(task.settings)
+    on, off = (_make_empty_profile(task, sort) for sort in ("on-cpu", "off-cpu"))
+    reason = _find_obstacle(task, context)
+    tool = perf.find_program()
+    if reason or tool is None:
+        reason = reason or "perf is not installed: apt-get install linux-perf (Ubuntu: linux-tools-generic)"
+        return replace(on, missing=reason), replace(off, missing=reason)
+    allowed = perf.find_rights(tool, context.folder)
+    if not allowed.user:
+        reason = f"perf may not record here ({allowed.why}): as root, sysctl -w kernel.perf_event_paranoid=1"
+        return replace(on, missing=reason), replace(off, missing=reason)
+    on_observed: _Observed | None = None
+    try:
+        on_observed = _observe(task, _plan_on_cpu(allowed, task.settings, context), tool, context, "on-cpu")
+        on = _fill_profile(on, on_observed, allowed)
+        if not allowed.kernel:
+            return on, replace(off, missing=NO_KERNEL)
+        number = choose_interval(on_observed.switches)
+        off_observed = _observe(task, _plan_off_cpu(number), tool, context, "off-cpu")
+        return on, replace(_fill_profile(off, off_observed, allowed), every=number)
+    except (NoNetworkError, TrialError) as failure:
+        return (replace(on, missing=str(failure)) if on_observed is None else on), replace(off, missing=str(failure))
+
+
+NO_KERNEL = "waits are seen only in the kernel, which this user may not trace: sysctl -w kernel.perf_event_paranoid=1"
+
+
+def _make_empty_profile(task: ProfileTask, sort: Sort) -> Profile:
+    return Profile(server=task.contestant.name, sort=sort)
+
+
+def _find_obstacle(task: ProfileTask, context: TrialContext) -> str:
+    if stands_already(task.contestant):
+        return "an already running server is not profiled, because that would slow it down for others"
+    if not task.contestant.available:
+        return task.contestant.why_not
+    return context.bad_links.get(task.settings.link_words, "")
+
+
+def _plan_on_cpu(allowed: Rights, load_settings: Settings, context: TrialContext) -> _Method:
+    rate_hz = SAMPLES / (load_settings.duration_s * count_server_cores(context.pinning))
+    return _Method(
+        perf.build_on_cpu_options(allowed.kernel, min(MOST_HZ, max(1, round(rate_hz)))),
+        lambda events, process, _window_s: perf.sum_samples(events, process),
+    )
+
+
+def _plan_off_cpu(interval: int) -> _Method:
+    return _Method(
+        perf.build_off_cpu_options(interval),
+        lambda events, process, window_s: perf.sum_waits(events, process, interval, window_s),
+    )
+
+
+def choose_interval(switches: int) -> int:
+    """Return the number of switches per sample. A prime number, because switches come in turns."""
+    return next((prime for prime in _PRIMES if prime >= switches / SAMPLES), _PRIMES[-1])
+
+
+def _fill_profile(empty: Profile, observed: _Observed, allowed: Rights) -> Profile:
+    stack_fields = observed.stacks._asdict()
+    return replace(
+        empty, **stack_fields, window_s=observed.window_s, runtime=observed.runtime, with_kernel=allowed.kernel
+    )
+
+
+def _observe(task: ProfileTask, method: _Method, tool: str, context: TrialContext, sort: Sort) -> _Observed:
+    log = TrialLog((context.folder / log_path(task.cell)).with_suffix(f".{sort}.log"))
+    data = log.path.with_suffix(".data")
+    server = None
+    try:
+        with make_network(
+            transport_of(task.contestant), task.settings, NetworkNeeds(context.pinning, log, context.seed)
+        ) as network:
+            server = _record(task, method, tool, context, log, data, network)
+        stacks = method.understand(perf.parse_events(perf.read_script(tool, data, log)), server.name, server.window_s)
+    finally:
+        data.unlink(missing_ok=True)
+        for pid in server.pids if server else ():
+            perf.forget(pid)
+    if not stacks.stacks:
+        raise TrialError("perf saw nothing of the server in the window")
+    return _Observed(stacks, server.window_s, server.switches, server.runtime)
+
+
+class _Served(NamedTuple):
+    """A recorded server that has ended: its processes, and the name of the first."""
+
+    pids: tuple[int, ...]
+    name: str
+    runtime: Runtime
+    window_s: float
+    switches: int
+
+
+def _record(
+    task: ProfileTask, method: _Method, tool: str, context: TrialContext, log: TrialLog, data: Path, network: Network
+) -> _Served:
+    load_settings, cores = task.settings, context.pinning.server
+    quiet = context._replace(progress=lambda _completed, _seconds: None)
+    server_words = build_server_command(
+        task.contestant, load_settings, network.address, cores=count_server_cores(context.pinning)
+    )
+    command = [*network.server, *perf.ENVIRONMENT, *server_words]
+    with (
+        log.section("server", command) as output,
+        orphans.end(),
+        Process(command, cores, output, talks=True) as server,
+    ):
+        lines = server.lines()
+        ready = wait_ready(server, lines, context, task.contestant, network)
+        pids = server_proc.find_family(ready.pid)
+        runtime, name = perf.find_runtime(ready.pid), _read_process_name(ready.pid)
+        with perf.attach_recorder(tool, method.events, runtime, pids, cores, data, log) as recorder:
+            switches = [0, 0]
+
+            def begins() -> None:
+                switches[0] = _count_switches(pids)
+                recorder.start()
+
+            def ends() -> None:
+                recorder.stop()
+                switches[1] = _count_switches(pids)
+
+            window = Window(ends, begins)
+            program, words = load_program(task.cell, load_settings, task.contestant, ready, context)
+            load = generate.measure(program, [*network.load, *words], load_settings, server, window, quiet, log)
+            recorder.end()
+        server.terminate()  # a runtime writes the names of its code as it ends
+        server.wait(time.monotonic() + context.shutdown_timeout_s)
+    start_s, end_s = window.read_bounds()
+    if load.messages.received == 0:
+        raise TrialError("no reply was correct, so there is no cost to show")
+    return _Served(pids, name, runtime, end_s - start_s, max(0, switches[1] - switches[0]))
+
+
+def _read_process_name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except OSError as error:
+        raise TrialError("the server had ended before perf could attach") from error
+
+
+def _count_switches(pids: Iterable[int]) -> int:
+    """Count how often the living threads of these processes have left a CPU."""
+    count = 0
+    for pid in pids:
+        with suppress(OSError):
+            tasks = server_proc.understand(server_proc.take(pid, server_proc.choose_threads(pid))).tasks
+            count += sum(task.voluntary + task.involuntary for task in tasks.values())
+    return count

@@ -1,0 +1,249 @@
+"""Count a server's system calls for a message: a short separate trial under strace, after the measured ones.
+
+Under strace a server is two to ten times slower, so nothing of this is ever a speed: the counts are stored apart from
+the trials, in their own table. docs/adr/equal-work.md has the reasons."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from netdyno.kit import quantities
+from netdyno.measure.machine import orphans, strace
+from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
+from netdyno.measure.machine.pinning import count_server_cores
+from netdyno.measure.machine.process import Process, TrialError
+from netdyno.measure.machine.trial_log import TrialLog
+from netdyno.measure.trial import load as generate
+from netdyno.measure.trial.command import build_server_command
+from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.trial import load_program, log_path, wait_ready
+from netdyno.model.base import type_level
+from netdyno.model.contestant import Contestant, stands_already
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.levels import middle
+from netdyno.model.load_result import LoadResult
+from netdyno.model.options import Settings, settings
+from netdyno.model.transports import of as transport_of
+from netdyno.model.trial import Trace, Traced
+from netdyno.question import plan
+from netdyno.question.plan import Cell, Named
+
+SHARE = 0.1
+"""The most that tracing may take of the time of a run's trials."""
+WINDOW_S = 0.3
+WARMUP_S = 0.1
+TIMEOUT_S = 2.0
+"""The wait of the load for answers after the window; by then the server is as fast as before."""
+FEWEST_MESSAGES = 20
+"""The fewest messages to count by: those under way at either end of the window are counted on one side only."""
+OVERHEAD_S = 0.3
+"""The time beside that: the overhead of any trial, connecting under strace, and parsing some ten thousand calls."""
+
+
+class TraceTask(NamedTuple):
+    """One trial to trace, or the `reason` why it is not traced."""
+
+    scenario: Scenario
+    contestant: str
+    levels: dict[str, type_level]
+    reason: str = ""
+
+
+def plan_tasks(
+    experiment: Experiment, servers: Named, clients: Named = MappingProxyType({}), trace: Trace = "auto"
+) -> tuple[TraceTask, ...]:
+    """Return the traces of a run: each contestant of a scenario at its middle combination, or none of them, for counts
+    are there to be compared. Pure."""
+    if trace == "never":
+        return ()
+    left_s = SHARE * plan.estimate_seconds(experiment, servers, clients) if trace == "auto" else float("inf")
+    planned: list[TraceTask] = []
+    for scenario in experiment.scenarios:
+        scenario_tasks = _list_tasks(scenario, servers, clients)
+        takes_s = estimate_seconds(scenario_tasks)
+        if takes_s <= left_s:
+            left_s -= takes_s
+        else:
+            reason = f"tracing may take {SHARE:.0%} of a run's time, and this would be more (--trace always)"
+            scenario_tasks = [task if task.reason else task._replace(reason=reason) for task in scenario_tasks]
+        planned += scenario_tasks
+    return tuple(planned)
+
+
+def _list_tasks(scenario: Scenario, servers: Named, clients: Named) -> list[TraceTask]:
+    levels = middle(scenario)
+    return [
+        TraceTask(
+            scenario,
+            name,
+            levels,
+            _find_obstacle(servers[name]) or plan.explain_skip(servers[name], scenario, levels, clients),
+        )
+        for name in scenario.contestants
+    ]
+
+
+def _find_obstacle(contestant: Contestant) -> str:
+    """Exclude a running server: its other users must not be slowed down, and it may be on another host."""
+    return "an already running server is not traced" if stands_already(contestant) else ""
+
+
+def select_missing(planned: Sequence[TraceTask], done: Sequence[Traced]) -> tuple[TraceTask, ...]:
+    """Return the tasks of a resumed run without a stored result. Pure."""
+    known = {(traced.scenario, traced.contestant) for traced in done}
+    return tuple(task for task in planned if (task.scenario.name, task.contestant) not in known)
+
+
+def estimate_seconds(planned: Sequence[TraceTask]) -> float:
+    """Return the expected length of all tasks. Pure."""
+    return sum(
+        plan.estimate_trial_seconds(_shorten(settings(task.scenario, task.levels))) + OVERHEAD_S
+        for task in planned
+        if not task.reason
+    )
+
+
+def format_announcement(planned: Sequence[TraceTask]) -> str:
+    """Announce the traces; empty where there are none."""
+    count = sum(not task.reason for task in planned)
+    if not count:
+        return ""
+    return (
+        f"tracing system calls in {quantities.plural(count, 'short trial')} of their own, "
+        f"about {estimate_seconds(planned):.0f} s"
+    )
+
+
+def trace(planned: Sequence[TraceTask], servers: Mapping[str, Contestant], context: TrialContext) -> Iterator[Traced]:
+    """Trace one task after the other. Raises only KeyboardInterrupt and faults of the harness itself."""
+    for task in planned:
+        yield _trace_task(task, servers[task.contestant], context)
+
+
+def _trace_task(task: TraceTask, contestant: Contestant, context: TrialContext) -> Traced:
+    load_settings = _shorten(settings(task.scenario, task.levels))
+    context = context.adapt_to_cell(load_settings)
+    cell = Cell(block=0, position=0, scenario=task.scenario.name, contestant=task.contestant, levels=task.levels)
+    base = Traced(scenario=cell.scenario, contestant=cell.contestant, levels=cell.levels)
+    tool = strace.find_program()
+    reason = task.reason or context.bad_links.get(load_settings.link_words, "")
+    if not reason and tool is None:
+        reason = "strace is not installed (package strace)"
+    if reason or tool is None:
+        return msgspec.structs.replace(base, reason=reason)
+    path = log_path(cell)
+    log = TrialLog(context.folder / path)
+    base = msgspec.structs.replace(base, log=str(path))
+    try:
+        place = NetworkNeeds(context.pinning, log, context.seed, context.network)
+        with make_network(transport_of(contestant), load_settings, place) as network:
+            return _run(base, _Trial(cell, load_settings, contestant, network, tool), context, log)
+    except (NoNetworkError, TrialError, strace.UnreadableTraceError) as failure:
+        log.note(f"not traced: {failure}")
+        return msgspec.structs.replace(base, reason=str(failure))
+
+
+class _Trial(NamedTuple):
+    cell: Cell
+    settings: Settings
+    contestant: Contestant
+    network: Network
+    tool: str
+
+
+def _run(base: Traced, trial: _Trial, context: TrialContext, log: TrialLog) -> Traced:
+    load_settings, network = trial.settings, trial.network
+    quiet = context._replace(progress=lambda _completed, _seconds: None)
+    trace_file = log.path.with_suffix(".trace")
+    cores = count_server_cores(context.pinning)
+    command = [*network.server, *build_server_command(trial.contestant, load_settings, network.address, cores=cores)]
+    try:
+        with (
+            log.section("server", command) as output,
+            orphans.end(),
+            Process(command, context.pinning.server, output, talks=True, traceable=True) as server,
+        ):
+            ready = wait_ready(server, server.lines(), context, trial.contestant, network)
+            with strace.attach_tracer(trial.tool, ready.pid, context.pinning.server, trace_file, log) as tracer:
+                window = Window(ends=tracer.terminate)
+                program, command = load_program(trial.cell, load_settings, trial.contestant, ready, context)
+                load = generate.measure(program, [*network.load, *command], load_settings, server, window, quiet, log)
+                strace.let_go(tracer)
+        start_s, end_s = _read_window(load)
+        try:
+            with trace_file.open(encoding="ascii", errors="replace") as lines:
+                counted, threads = strace.count(strace.parse_calls(lines), start_s, end_s)
+        except FileNotFoundError as error:
+            raise TrialError(f"the trace is gone: {trace_file}") from error
+    finally:
+        trace_file.unlink(missing_ok=True)
+    messages = load.requests.completed
+    if messages < FEWEST_MESSAGES:
+        window_words = quantities.duration(1e9 * (end_s - start_s))
+        raise TrialError(
+            f"{quantities.plural(messages, 'message')} in {window_words} under strace are too few to count by"
+        )
+    return msgspec.structs.replace(base, window_s=end_s - start_s, messages=messages, threads=threads, calls=counted)
+
+
+def _read_window(load: LoadResult) -> tuple[float, float]:
+    """Return the window's beginning and end by the wall clock, which is strace's: as the load kept them, for the events
+    that announce them are read when the harness gets a core. Raises TrialError where the load began no window here."""
+    if load.began_ns == 0:
+        raise TrialError("the load does not state when its window began on this machine's clock")
+    start_s = load.began_ns / 1e9 + time.time() - time.monotonic()
+    return start_s, start_s + load.plan.duration_s
+
+
+class Window:
+    """The window as its events announce it, by the wall clock. `begins` and `ends` are called at them: with the end a
+    tracer has to go, so that the server answers the rest at its own speed."""
+
+    def __init__(self, ends: Callable[[], None], begins: Callable[[], None] = lambda: None) -> None:
+        self._begins = begins
+        self._ends = ends
+        self._start_s: float | None = None
+        self._end_s: float | None = None
+
+    def connected(self) -> None:
+        """Do nothing: only the window counts."""
+
+    def window_start(self) -> None:
+        self._start_s = time.time()
+        self._begins()
+
+    def window_end(self) -> None:
+        self._end_s = time.time()
+        self._ends()
+
+    def generator_ended(self) -> None:
+        """End the window at the latest now (window.Watch.generator_ended)."""
+        if self._end_s is None:
+            self.window_end()
+
+    def maybe_take(self) -> None:
+        """Do nothing: nothing is due within the window."""
+
+    def next_wait(self, deadline: float) -> float:
+        return max(0.0, deadline - time.monotonic())
+
+    def read_bounds(self) -> tuple[float, float]:
+        """Return its beginning and its end. Raises TrialError when the load announced no window."""
+        if self._start_s is None or self._end_s is None:
+            raise TrialError("the load did not announce its window on --events-fd")
+        return self._start_s, self._end_s
+
+
+def _shorten(load_settings: Settings) -> Settings:
+    """Shorten a load to a moment: the work for a message shows in less than a second."""
+    return msgspec.structs.replace(
+        load_settings,
+        warmup_s=min(load_settings.warmup_s, WARMUP_S),
+        duration_s=min(load_settings.duration_s, WINDOW_S),
+        timeout_s=min(load_settings.timeout_s, TIMEOUT_S),
+    )

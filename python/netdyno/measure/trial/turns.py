@@ -1,0 +1,673 @@
+"""Trials in turns: the contestants of a group stand side by side, each with a load of its own that is connected and
+warm, and take slices of their windows one after the other (docs/adr/turns.md).
+
+Within a slice nothing of the harness runs. Between two slices all servers are idle, so that a server's use of its slice
+can be read at any moment between them. A turn in which others took the cores is dropped for all alike; a slice in which
+a foreign program ran on the server's cores for a moment, or nothing at all on the load's, is retried at once."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import select
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import NamedTuple, Self
+
+import msgspec
+
+from netdyno.measure.audits import of_trial as audits
+from netdyno.measure.audits import turns as turn_audits
+from netdyno.measure.machine import cpu_share, orphans, server_proc, server_processes
+from netdyno.measure.machine.foreign_programs import ForeignPrograms, ForeignTime
+from netdyno.measure.machine.links.network import MACHINE
+from netdyno.measure.machine.pinning import count_server_cores, keep_punctual
+from netdyno.measure.machine.process import LineReader, Process, ServerError, TrialError
+from netdyno.measure.machine.server_processes import Cpu
+from netdyno.measure.trial import load as generate
+from netdyno.measure.trial.command import build_server_command
+from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.trial import (
+    PreparedTrial,
+    TrialMeasurements,
+    conclude,
+    fail,
+    judge,
+    load_program,
+    prepare,
+    read_observation,
+    record_loss,
+    start_server,
+    take_leave,
+    wait_ready,
+    watch_server,
+)
+from netdyno.model import outcomes
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.levels import level_key
+from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.observation import MachineObservation, ServerObservation
+from netdyno.model.trial import Slice, Trial
+from netdyno.question.plan import Cell
+from netdyno.question.side_by_side import SKIPPED_S, Slices, divide
+
+AHEAD_NS = 3_000_000
+"""The time from the announcement of a slice to its beginning."""
+MOST_LOST = 2
+"""The dropped turns, as a multiple of those needed, after which the group is given up and retried."""
+DEAREST_BEGINNING = 1.15
+"""The most by which a message costs an honest server more where the unmeasured beginning and the last answers of a
+slice are counted too: half more for 5 ms, less afterwards (docs/measurements/slices.md)."""
+PAUSE = "pauses of a core"
+"""The name in a slice where not a program, but the hypervisor or the kernel, took a core."""
+MOST_TRIES = 10
+"""The tries of a slice. A program that never rests is left to the audit of the whole turn."""
+
+
+def run_in_turns(group: Sequence[tuple[Cell, Contestant]], scenario: Scenario, context: TrialContext) -> list[Trial]:
+    """Run the cells of a group side by side and judge each; the trials stand in the order of the cells. Raises only
+    KeyboardInterrupt and faults of the harness itself."""
+    began = time.monotonic()
+    prepared = [prepare(cell, scenario, contestant, context) for cell, contestant in group]
+    stands = [Stand(preparation) for preparation in prepared if isinstance(preparation, PreparedTrial)]
+    if not stands:
+        return [preparation for preparation in prepared if isinstance(preparation, Trial)]
+    turns = Turns(stands, context)
+    with (
+        orphans.end(lambda names: stands[0].note(audits.left_behind(names).detail)) as left_programs,
+        ExitStack() as cleanup,
+    ):
+        for stand in stands:
+            cleanup.callback(stand.close)
+        for step in (Stand.start_server, Stand.connect, Stand.warm_up):
+            attempt(stands, step)
+        turns.take_all()
+        for step in (Stand.end_load, Stand.end_server):
+            attempt(stands, step, also_over=True)
+    seconds = (time.monotonic() - began) / len(stands)
+    concluded = iter(judge_together([stand.conclude(turns, left_programs, seconds) for stand in stands]))
+    return [preparation if isinstance(preparation, Trial) else next(concluded) for preparation in prepared]
+
+
+def attempt(stands: Sequence[Stand], step: Callable[[Stand], None], *, also_over: bool = False) -> None:
+    """Take a step with each stand that has not failed; `also_over`: even if its load is over. Each fails by itself."""
+    for stand in stands:
+        if stand.takes_turns or (also_over and stand.failure is None):
+            with stand.may_fail():
+                step(stand)
+
+
+def judge_together(trials: Sequence[Trial]) -> list[Trial]:
+    """Mark all trials of a group as disturbed where one is: all are retried, as they are compared by slices. Pure."""
+    disturbed = [trial for trial in trials if outcomes.is_disturbed(trial)]
+    if not disturbed:
+        return list(trials)
+    names = ", ".join(sorted({trial.contestant for trial in disturbed}))
+    audit = turn_audits.turns_of_group(names)
+    return [trial if trial in disturbed else _add_audit(trial, audit) for trial in trials]
+
+
+def _add_audit(trial: Trial, audit: Audit) -> Trial:
+    if trial.status in ("skipped", "failed"):
+        return trial
+    judged = (*(earlier for earlier in trial.audits if earlier.name != audit.name), audit)
+    status, reason = outcomes.verdict(judged)
+    return msgspec.structs.replace(trial, audits=judged, status=status, reason=reason)
+
+
+class LoadOverError(TrialError):
+    """A load ended by itself: a message was never answered, or no connection is left. Its result says which."""
+
+
+class SlicedLoad:
+    """A load generator that waits for the beginning of each slice. Used as a context manager."""
+
+    def __init__(self, prepared: PreparedTrial, command: Sequence[str]) -> None:
+        """Start it; its events and its instructions go through pipes."""
+        _, settings, _, context, base, log = prepared
+        self._settings = settings
+        self._context = context
+        with ExitStack() as ending:
+            name = f"result-{base.position}"
+            self._result = ending.enter_context(generate.prepare_result_file(context, name))
+            output = ending.enter_context(log.section("generator", command))
+            reading, writing = os.pipe()
+            ending.callback(os.close, reading)
+            instructions, self._telling = os.pipe()
+            ending.callback(os.close, self._telling)
+            try:
+                self.process = ending.enter_context(
+                    Process(
+                        [*command, "--json", str(self._result), "--events-fd", str(writing)],
+                        context.load_cores,
+                        output,
+                        name="generator",
+                        realtime=context.pinning.realtime,
+                        pass_fds=[writing],
+                        stdin=instructions,
+                    )
+                )
+            finally:
+                os.close(writing)
+                os.close(instructions)
+            self._events = LineReader(reading, "generator")
+            self._ending = ending.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.close()
+
+    def tell(self, line: str) -> None:
+        """Write a line to it. If it has ended, the line is dropped, and `wait_event` reports the end."""
+        with suppress(BrokenPipeError):
+            os.write(self._telling, f"{line}\n".encode())
+
+    def wait_event(self, server: Process, limit_s: float) -> generate.LoadEvent:
+        """Return its next event. Raises TrialError when the server ends or time is up before it; LoadOverError when the
+        generator ends."""
+        deadline = time.monotonic() + limit_s
+        poll = select.poll()
+        for descriptor in (self._events.fd, self.process.pidfd, server.pidfd):
+            poll.register(descriptor, select.POLLIN)
+        while True:
+            if lines := self._events.read_lines():
+                return generate.read_event(self.process, lines[0])
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise TrialError(f"the generator reported nothing within {limit_s:g} s")
+            ready = {fd for fd, _ in poll.poll(math.ceil(left_s * 1000))}
+            if server.pidfd in ready:
+                raise generate.make_end_error(server)
+            if self.process.pidfd in ready:
+                raise LoadOverError(f"the generator ended before its last slice{self.process.read_last_line()}")
+
+    def finish(self) -> LoadResult:
+        """End it, and return the result over all slices that were kept."""
+        self.tell("end")
+        if not self.process.wait(time.monotonic() + self._settings.timeout_s + self._context.slack_s):
+            raise TrialError("the generator did not end after its last slice")
+        return generate.read_result(self.process, self._result, self._context.decode)
+
+
+class SliceReading(NamedTuple):
+    """The readings around one slice: the wait for its last answers after its end, the CPU of the harness, and the
+    kernel's counters."""
+
+    overrun_s: float
+    harness_s: float
+    kernel_before: server_proc.Kernel
+    kernel_after: server_proc.Kernel
+
+
+class Edges(NamedTuple):
+    """The CPU seconds of each process of a server at the two ends of the measured part of a slice."""
+
+    start: dict[int, float]
+    end: dict[int, float]
+
+
+class Stand:
+    """A contestant with its own load, beside the others of its group."""
+
+    server: Process
+    load: SlicedLoad
+
+    def __init__(self, prepared: PreparedTrial) -> None:
+        self.prepared = prepared
+        self.failure: TrialError | None = None
+        self.is_over = False
+        """Whether its load has ended by itself, and takes no more turns."""
+        self._has_begun = False
+        self.division: Slices = divide(prepared.settings.duration_s)
+        self.slices: list[Slice] = []
+        self.busy_beside_s = 0.0
+        """CPU of this contestant and its load in the slices of others."""
+        self._members: tuple[int, ...] = ()
+        self._cpu_after_slice: Mapping[int, Cpu] = {}
+        self._whole_cpu_s: list[float] = []
+        """Of each slice, with what lies around its measured part."""
+        self._running = ExitStack()
+        self._readings: list[SliceReading] = []
+        """One for each slice."""
+        self._result: LoadResult | None = None
+
+    @property
+    def name(self) -> str:
+        return self.prepared.contestant.name
+
+    @property
+    def takes_turns(self) -> bool:
+        return self.failure is None and not self.is_over
+
+    def note(self, text: str) -> None:
+        self.prepared.log.note(text)
+
+    def may_fail(self) -> _MayFail:
+        """Return a context in which a TrialError ends this contestant and nothing else."""
+        return _MayFail(self)
+
+    def close(self) -> None:
+        """End its programs."""
+        self._running.close()
+
+    def start_server(self) -> None:
+        _, settings, contestant, context, _, log = self.prepared
+        command = build_server_command(contestant, settings, cores=count_server_cores(context.pinning))
+        output = self._running.enter_context(log.section("server", command))
+        self.server = self._running.enter_context(start_server(command, contestant, context, output))
+        self._lines = self.server.lines()
+
+    def connect(self) -> None:
+        """Wait until the server is ready, and let its load connect."""
+        cell, settings, contestant, context, _, _ = self.prepared
+        self._ready = wait_ready(self.server, self._lines, context, contestant, MACHINE)
+        self.watch = watch_server(self.prepared, self._ready, self.server, MACHINE)
+        self._kernel_ready = self._kernel_warm = self.watch.take_kernel()
+        sliced = msgspec.structs.replace(settings, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)
+        _, command = load_program(cell, sliced, contestant, self._ready, context)
+        self.load = self._running.enter_context(
+            SlicedLoad(self.prepared, [*command, "--turns", *self._format_witness()])
+        )
+        self.load.wait_event(self.server, generate.connect_limit_s(settings) + context.slack_s)
+        self.watch.connected()
+
+    def warm_up(self) -> None:
+        """Make slices that are dropped, for as long as the scenario's warm-up."""
+        for _ in range(math.ceil(self.prepared.settings.warmup_s / self.division.length_s)):
+            self._make_slice()
+            self.load.tell("drop")
+        self._kernel_warm = self.watch.take_kernel()
+
+    def begin(self) -> None:
+        self.watch.window_start()
+        self._has_begun = True
+
+    def take_slice(self, turn: int, place: int, beside: Sequence[Stand]) -> bool:
+        """Take the slice at this place of a turn; return whether it took place."""
+        before, before_beside = self.read_server_cpu(), [stand.read_cpu() for stand in beside]
+        self._charge_later(before)
+        kernel = self.watch.take_kernel()
+        harness_s = time.process_time()
+        began_s = time.monotonic()
+        event, at_edges = self._make_measured_slice(before)
+        over_s = time.monotonic() - began_s - AHEAD_NS / 1e9 - self.division.length_s
+        harness_s = time.process_time() - harness_s
+        self._readings.append(SliceReading(max(0.0, over_s), harness_s, kernel, self.watch.take_kernel()))
+        after = self.read_server_cpu()
+        others_s = [
+            server_processes.sum_used_s(read, stand.read_cpu())
+            for stand, read in zip(beside, before_beside, strict=True)
+        ]
+        for stand, used in zip(beside, others_s, strict=True):
+            stand.busy_beside_s += used
+        cpu_s, self._cpu_after_slice = compute_measured_s(before, at_edges, after), after
+        self._whole_cpu_s.append(server_processes.sum_used_s(before, after))
+        self.slices.append(
+            Slice(turn=turn, place=place, kept=False, sent=event.sent, cpu_s=cpu_s, others_cpu_s=sum(others_s))
+        )
+        self.note_foreign(ForeignTime(PAUSE, event.paused_ns / 1e9))
+        return event.event == "slice"
+
+    def _charge_later(self, now: Mapping[int, Cpu]) -> None:
+        """Charge the last slice with what the server has done since it ended: work put off is work for its messages."""
+        if self.slices:
+            later_s = server_processes.sum_used_s(self._cpu_after_slice, now)
+            self.slices[-1] = msgspec.structs.replace(self.slices[-1], later_cpu_s=later_s)
+
+    def note_foreign(self, foreign: ForeignTime) -> None:
+        """Note what took a core during the last slice, if nothing noted before did for as long."""
+        if foreign.seconds > self.slices[-1].foreign_s:
+            self.slices[-1] = msgspec.structs.replace(
+                self.slices[-1], foreign_s=foreign.seconds, foreign_program=foreign.program
+            )
+
+    def keep(self, turn: int, *, keep: bool) -> None:
+        """Decide on the slice of a turn, which must be the last one."""
+        if not keep:
+            self.load.tell("drop")
+        elif self.slices and self.slices[-1].turn == turn:
+            self.slices[-1] = msgspec.structs.replace(self.slices[-1], kept=True)
+
+    def end_load(self) -> None:
+        if self._has_begun:
+            self._charge_later(self.read_server_cpu())
+            self.watch.window_end()
+        self._result = self.load.finish()
+
+    def end_server(self) -> None:
+        self._farewell = take_leave(self.prepared, self.server, self._lines, self._ready, self.watch)
+        self.close()
+
+    def find_members(self, parents: Mapping[int, int]) -> None:
+        """Find the processes of the server by the parents of all processes. This finds those of one with many threads,
+        too, which takes milliseconds."""
+        self._members = server_processes.list_members(self.watch.origin, parents)
+
+    def read_server_cpu(self) -> dict[int, Cpu]:
+        """Read the CPU of each process of the server so far, those that have begun meanwhile included: it may fork for
+        each connection. One with many threads is searched for them once in a turn."""
+        origin = self.watch.origin
+        pids = self._members if self.watch.family.threads else server_processes.find_members(origin)
+        return server_processes.read_cpu(pids, origin.keeper)
+
+    def read_cpu(self) -> dict[int, Cpu]:
+        """Read the CPU of each process of the server, and of its load, so far."""
+        return self.read_server_cpu() | server_processes.read_cpu([self.load.process.pid])
+
+    def conclude(self, turns: Turns, left_programs: Sequence[str], seconds: float) -> Trial:
+        """Return the trial, once all programs have ended."""
+        if self.failure is not None:
+            return fail(self.prepared, self.failure, seconds)
+        if self._result is None or not (turns.kept or self.is_over):
+            judged = (*turns.audit_machine(turns.seen), turns.audit())
+            return self._add_slices(record_loss(self.prepared, turns.seen, judged, seconds))
+        observed = self._observe(self._result) if self.watch.saw_window else None
+        slices_s = self.division.length_s * len(self.slices)
+        settings = msgspec.structs.replace(self.prepared.settings, duration_s=self._result.plan.duration_s)
+        prepared = self.prepared._replace(settings=settings)
+        judged = (
+            *judge(
+                prepared,
+                self._ready,
+                self._result,
+                self._farewell,
+                observed,
+                turns.machine,
+                left_programs,
+                overruns_s=[reading.overrun_s for reading in self._read_in_kept()],
+            ),
+            turns.audit(),
+            turn_audits.side_by_side(self.name, self.busy_beside_s, turns.seconds - slices_s),
+            *self._audit_backlog(),
+            *self._audit_rotation(observed),
+        )
+        reported = observed if self._ready.observed else None
+        measured = TrialMeasurements(self._result, reported, turns.machine, self._count_kernel(), None, judged)
+        return self._add_slices(conclude(prepared, measured, seconds))
+
+    def _add_slices(self, trial: Trial) -> Trial:
+        return msgspec.structs.replace(trial, slices=tuple(self.slices))
+
+    def _audit_backlog(self) -> tuple[Audit, ...]:
+        """Audit the backlog of an open loop; a closed loop has no queue beyond the requests in flight."""
+        settings, readings = self.prepared.settings, self._read_in_kept()
+        if settings.arrivals == "closed" or not readings:
+            return ()
+        overruns_s = [reading.overrun_s for reading in readings]
+        return (turn_audits.backlog(overruns_s, self.division.length_s, settings.service_time_in_all_s),)
+
+    def _audit_rotation(self, observed: ServerObservation | None) -> tuple[Audit, ...]:
+        """Audit the threads of a closed loop, which keeps the server's cores busy: then they wait for each other."""
+        settings, context = self.prepared.settings, self.prepared.context
+        if settings.arrivals != "closed" or observed is None:
+            return ()
+        cores = count_server_cores(context.pinning)
+        return (turn_audits.rotation(observed.threads, cores, os.cpu_count() or cores, self.division.measured_s),)
+
+    def _read_in_kept(self) -> list[SliceReading]:
+        """Return the readings of the slices that were kept."""
+        return [reading for reading, slice_ in zip(self._readings, self.slices, strict=True) if slice_.kept]
+
+    def _format_witness(self) -> list[str]:
+        """Return the option for a witness on each core of the load, in an open loop: in a closed one it changes what is
+        measured (docs/adr/turns.md). It needs the real-time priority, and would else wait for the generator."""
+        is_open = self.prepared.settings.arrivals != "closed"
+        return ["--witness"] if is_open and self.prepared.context.pinning.realtime else []
+
+    def _make_slice(self) -> generate.LoadEvent:
+        self._announce_slice()
+        return self._wait_slice_end()
+
+    def _make_measured_slice(self, before: Mapping[int, Cpu]) -> tuple[generate.LoadEvent, Edges]:
+        """Make a slice, and read the server's CPU at the edges of its measured part, before whatever runs there."""
+        pids = [pid for pid in before if pid != server_processes.KEEPER]
+        begins_s = self._announce_slice()
+        with keep_punctual(realtime=self.prepared.context.pinning.realtime):
+            at_edges = Edges(
+                read_own_cpu_at(begins_s + SKIPPED_S, pids), read_own_cpu_at(begins_s + self.division.length_s, pids)
+            )
+        return self._wait_slice_end(), at_edges
+
+    def _announce_slice(self) -> float:
+        """Announce a slice to the load; return the moment of CLOCK_MONOTONIC at which it begins."""
+        begins_ns = time.monotonic_ns() + AHEAD_NS
+        self.load.tell(f"go {begins_ns}")
+        return begins_ns / 1e9
+
+    def _wait_slice_end(self) -> generate.LoadEvent:
+        _, settings, _, context, _, _ = self.prepared
+        return self.load.wait_event(self.server, self.division.length_s + settings.timeout_s + context.slack_s)
+
+    def _observe(self, load: LoadResult) -> ServerObservation:
+        """Return the server's use in the measured parts of the kept slices: its CPU as read at their ends, and, by the
+        messages' share, what it did from each of these slices to its next one, and the rest in all slices. Where it has
+        put work off to the unmeasured parts, all of a slice is charged by that share."""
+        whole = read_observation(self.watch, self._farewell)
+        kept = [slice_ for slice_ in self.slices if slice_.kept]
+        sent = sum(slice_.sent for slice_ in self.slices)
+        part = load.requests.sent / sent if sent else 0.0
+        sent_kept = sum(slice_.sent for slice_ in kept)
+        part_of_kept = load.requests.sent / sent_kept if sent_kept else 0.0
+        measured_s, later_s = (sum(getattr(slice_, name) for slice_ in kept) for name in ("cpu_s", "later_cpu_s"))
+        whole_s = sum(whole_s for whole_s, slice_ in zip(self._whole_cpu_s, self.slices, strict=True) if slice_.kept)
+        cpu_s = max(measured_s + part_of_kept * later_s, part_of_kept * (whole_s + later_s) / DEAREST_BEGINNING)
+        user_share = whole.cpu_user_s / whole.cpu_s if whole.cpu_s else 0.0
+        return msgspec.structs.replace(
+            whole,
+            cpu_user_s=cpu_s * user_share,
+            cpu_system_s=cpu_s * (1 - user_share),
+            voluntary_switches=round(whole.voluntary_switches * part),
+            involuntary_switches=round(whole.involuntary_switches * part),
+            run_queue_wait_s=whole.run_queue_wait_s * part,
+            window_s=load.plan.duration_s,
+            harness_cpu_s=sum(reading.harness_s for reading in self._read_in_kept()),
+        )
+
+    def _count_kernel(self) -> dict[str, int]:
+        """Return the counters over the slices that were kept, and as `setup.<name>` over connects and warm-up."""
+        counted: dict[str, int] = {}
+        for reading in self._read_in_kept():
+            before, after = reading.kernel_before.counters(), reading.kernel_after.counters()
+            for name, value in server_proc.increase(before, after).items():
+                counted[name] = counted.get(name, 0) + value
+        setup = server_proc.increase(self._kernel_ready.counters(), self._kernel_warm.counters())
+        return counted | {f"setup.{name}": value for name, value in setup.items()}
+
+
+class _MayFail:
+    def __init__(self, stand: Stand) -> None:
+        self._stand = stand
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
+        """Prefer the reason why a server ended to the failure that its load saw."""
+        if not isinstance(error, TrialError):
+            return False
+        stand = self._stand
+        server = getattr(stand, "server", None)
+        news_by = time.monotonic() + generate.NEWS_S
+        if server is not None and not isinstance(error, ServerError) and server.wait(news_by):
+            error = generate.make_end_error(server)
+        if isinstance(error, LoadOverError):
+            stand.is_over = True
+            return True
+        stand.failure = error
+        stand.close()
+        return True
+
+
+class Turns:
+    """The turns of a group, with the observations of the machine."""
+
+    def __init__(self, stands: Sequence[Stand], context: TrialContext) -> None:
+        self._stands = stands
+        self._context = context
+        self._turns_needed = stands[0].division.turns
+        self._slices_again = 2 * self._turns_needed * len(stands)
+        """The retries of slices that are left."""
+        self._cores = os.sched_getaffinity(0)  # within the turns this process may have fewer (pinning.keep_punctual)
+        self._own_processes: Sequence[int] = ()
+        self.kept = 0
+        self.dropped = 0
+        self.seconds = 0.0
+        """The length of all slices, kept or not."""
+        self.machine: MachineObservation | None = None
+        """The observation over the turns that were kept."""
+        self.seen: MachineObservation | None = None
+        """The observation over the last turn."""
+
+    def take_all(self) -> None:
+        """Take turns until the window is full, or too many were dropped."""
+        attempt(self._stands, Stand.begin)
+        with keep_punctual(self._context.pinning.harness, realtime=False):
+            for turn, order in enumerate(self._draw_orders()):
+                if self.kept == self._turns_needed or self.dropped > MOST_LOST * self._turns_needed:
+                    return
+                self._take(turn, order)
+
+    def _draw_orders(self) -> Iterator[Sequence[Stand]]:
+        """Yield a random order, then its reverse, so that of each pair either comes first equally often."""
+        cell = self._stands[0].prepared.cell
+        chance = random.Random(f"turns {self._context.seed} {cell.block} {cell.scenario} {level_key(cell.levels)}")
+        while True:
+            order = chance.sample(self._stands, len(self._stands))
+            yield order
+            yield order[::-1]
+
+    def _take(self, turn: int, order: Sequence[Stand]) -> None:
+        self._find_processes()
+        before = cpu_share.take(self._own_processes)
+        complete, retried = True, list[tuple[cpu_share.MachineSnapshot, cpu_share.MachineSnapshot]]()
+        standing = [stand for stand in order if stand.takes_turns]
+        foreign = ForeignPrograms(self._own_processes, self._server_core_numbers)
+        for place, stand in enumerate(standing):
+            beside = [neighbour for neighbour in standing if neighbour is not stand and neighbour.takes_turns]
+            with stand.may_fail():
+                complete = self._take_undisturbed(stand, turn, place, beside, foreign, retried) and complete
+        after = cpu_share.take(self._own_processes)
+        self.seen = cpu_share.compute_observation(before, after, self._cores, retried)
+        if not self._is_expected:
+            whole = cpu_share.compute_observation(before, after, self._cores)
+            complete = complete and not turn_audits.is_stolen(whole)
+        keep = complete and all(audit.passed for audit in self.audit_machine(self.seen))
+        for stand in standing:
+            if stand.takes_turns:
+                stand.keep(turn, keep=keep)
+        if keep:
+            self.kept += 1
+            self.machine = add_observations(self.machine, self.seen)
+        else:
+            self.dropped += 1
+
+    def _find_processes(self) -> None:
+        """Find the processes of the run and of each contestant, who may have started more since the last turn."""
+        parents = server_proc.read_parents()
+        self._own_processes = cpu_share.list_own_processes(parents)
+        for stand in self._stands:
+            if stand.takes_turns:
+                stand.find_members(parents)
+
+    def _take_undisturbed(
+        self,
+        stand: Stand,
+        turn: int,
+        place: int,
+        beside: Sequence[Stand],
+        foreign: ForeignPrograms,
+        retried: list[tuple[cpu_share.MachineSnapshot, cpu_share.MachineSnapshot]],
+    ) -> bool:
+        """Let a contestant take its slice, and retry it where a foreign program ran on the server's cores for too long,
+        or the hypervisor took one. No figure of the load decides. Adds the readings around each try that does not
+        count to `retried`. False where no slice took place, or only one that was lost."""
+        begun: cpu_share.MachineSnapshot | None = None
+        for tries_left in reversed(range(MOST_TRIES)):
+            if begun is None and not self._is_expected:
+                begun = cpu_share.take(self._own_processes)  # of many processes slow, so not within what is judged
+            before, stat_before = foreign.read(), cpu_share.read_stat()
+            self.seconds += stand.division.length_s
+            if not stand.take_slice(turn, place, beside):
+                return False
+            stolen_s = cpu_share.compute_steal_s(stat_before, cpu_share.read_stat(), self._server_core_numbers)
+            stand.note_foreign(foreign.find_longest(before, foreign.read()))
+            stand.note_foreign(ForeignTime(PAUSE, stolen_s))
+            foreign_s, slice_s = stand.slices[-1].foreign_s, stand.division.length_s
+            if begun is None or turn_audits.is_free(foreign_s, slice_s, self._server_cores):
+                return True
+            if not tries_left or not self._slices_again:
+                return not turn_audits.is_lost(foreign_s, slice_s, self._server_cores)
+            self._slices_again -= 1
+            ended = cpu_share.take(self._own_processes)
+            retried.append((begun, ended))
+            begun = ended  # each reading rounds the idle time, so there is one between two tries
+            stand.keep(turn, keep=False)
+        return True
+
+    @property
+    def _is_expected(self) -> bool:
+        """Whether no slice is retried: foreign load is only counted, or a neighbour stays."""
+        return self._context.foreign_load == "count" or self._context.neighbour is not None
+
+    @property
+    def _server_core_numbers(self) -> Collection[int]:
+        return self._context.pinning.server or self._cores
+
+    @property
+    def _server_cores(self) -> int:
+        return count_server_cores(self._context.pinning)
+
+    def audit_machine(self, observed: MachineObservation | None) -> tuple[Audit, ...]:
+        """Judge whether others left the cores to these contestants."""
+        return audits.foreign_load(observed, self._context.foreign_load, beside=self._context.neighbour)
+
+    def audit(self) -> Audit:
+        """Judge whether enough turns were left to the contestants."""
+        return turn_audits.turns(self.kept, self._turns_needed, self.dropped)
+
+
+def add_observations(first: MachineObservation | None, second: MachineObservation | None) -> MachineObservation | None:
+    """Return the sum of two observations of the machine. Pure."""
+    if first is None or second is None:
+        return second if first is None else first
+    throttled = (
+        None if first.throttled_s is None or second.throttled_s is None else first.throttled_s + second.throttled_s
+    )
+    return MachineObservation(
+        cores=first.cores,
+        window_s=first.window_s + second.window_s,
+        steal_s=first.steal_s + second.steal_s,
+        own_s=first.own_s + second.own_s,
+        foreign_s=first.foreign_s + second.foreign_s,
+        switches=first.switches + second.switches,
+        softirq_s={core: used + second.softirq_s.get(core, 0.0) for core, used in first.softirq_s.items()},
+        throttled_s=throttled,
+        throttled_periods=first.throttled_periods + second.throttled_periods,
+    )
+
+
+def read_own_cpu_at(moment_s: float, pids: Sequence[int]) -> dict[int, float]:
+    """Read the CPU seconds of processes at a moment of CLOCK_MONOTONIC: their clocks only, as to read a file of one
+    with a hundred threads takes half a millisecond."""
+    time.sleep(max(0.0, moment_s - time.monotonic()))
+    return server_processes.read_own_cpu_s(pids)
+
+
+def compute_measured_s(before: Mapping[int, Cpu], at_edges: Edges, after: Mapping[int, Cpu]) -> float:
+    """Return the CPU seconds that a server used in the measured part of a slice: all that it used between the readings
+    around the slice, without what its processes used outside of that part. Pure."""
+    own_before_s = {pid: cpu.own_s for pid, cpu in before.items()}
+    own_after_s = {pid: cpu.own_s for pid, cpu in after.items()}
+    outside_s = sum_own_used_s(own_before_s, at_edges.start) + sum_own_used_s(at_edges.end, own_after_s)
+    return server_processes.sum_used_s(before, after) - outside_s
+
+
+def sum_own_used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """Return the CPU seconds that processes used between two readings. One that has ended cannot be read and counts 0.
+    Pure."""
+    return sum(max(0.0, after[pid] - read_s) for pid, read_s in before.items() if pid in after)

@@ -1,0 +1,255 @@
+"""Measure how long a server with a JIT takes to get its final speed: a short separate trial before the measured ones,
+without warm-up, in which nothing else is measured. docs/adr/warm-up.md says why, and why others have none."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.kit.statistics.settled import settled_from
+from netdyno.measure.machine import cpu_share, jit, orphans, server_proc, server_processes
+from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
+from netdyno.measure.machine.pinning import count_server_cores
+from netdyno.measure.machine.process import Process, TrialError
+from netdyno.measure.machine.trial_log import TrialLog
+from netdyno.measure.trial import load as generate
+from netdyno.measure.trial.command import build_server_command
+from netdyno.measure.trial.context import Key, TrialContext, key
+from netdyno.measure.trial.trial import load_program, log_path, wait_ready
+from netdyno.model import transports
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.options import Settings, settings
+from netdyno.model.trial import Trial, Warmup
+from netdyno.question import blocks, plan
+from netdyno.question.plan import Cell, CellKind, Named
+
+LIMIT_S = 10.0
+"""A server that is not steady by then keeps its compiler in its figures."""
+SLICE_S = 0.5
+"""The interval of a load's progress lines (protocol/load-result.md)."""
+REST_S = 2.0
+"""The time for which the cores must have been the harness's own since the cost settled: where others take half of each
+core, a compiler needs twice as long, and its middle looks settled."""
+MARGIN = 1.25
+"""The factor on a measured warm-up, beside a slice: the next process compiles the same at other moments, and late ones
+vary most."""
+AHEAD_OF_TIME = ("cmake", "cargo", "erlang", "go")
+"""Kinds of contestants compiled before they start, or as they do (Erlang). All others are observed as they run."""
+
+
+BEFORE_ALL = "000-000-"
+"""The beginning of a log's name outside the blocks."""
+
+
+class NoJitError(Exception):
+    """The server makes no machine code while it runs, as far as can be observed."""
+
+
+class SettledError(Exception):
+    """The cost of a message has settled."""
+
+
+def collect_known(trials: Iterable[Trial]) -> dict[Key, Warmup | None]:
+    """Return the warm-ups of a resumed run's trials that ran. Pure."""
+    return {key(trial): trial.warmup for trial in trials if trial.status != "skipped"}
+
+
+def select_kinds(
+    cells: Iterable[Cell], scenarios: Mapping[str, Scenario], servers: Named, clients: Named, done: Collection[Key]
+) -> tuple[CellKind, ...]:
+    """Return the kinds to measure: each that may run and be ranked, once, if its warm-up is not known. Pure."""
+    candidates = {
+        key(cell): CellKind(cell.scenario, cell.contestant, cell.levels)
+        for cell in cells
+        if servers[cell.contestant].manifest.kind not in AHEAD_OF_TIME
+        and key(cell) not in done
+        and blocks.find_most(scenarios[cell.scenario]) >= FEWEST_BLOCKS
+    }
+    return tuple(
+        kind
+        for kind in candidates.values()
+        if not plan.explain_skip(servers[kind.contestant], scenarios[kind.scenario], kind.levels, clients)
+    )
+
+
+def measure(
+    selected: Iterable[CellKind], scenarios: Mapping[str, Scenario], servers: Named, context: TrialContext
+) -> Iterator[tuple[CellKind, Warmup]]:
+    """Measure the warm-up of each kind with a JIT. A server without one is started once, and ended at once; where one
+    fails, its trials will say so. Raises only KeyboardInterrupt and faults of the harness itself."""
+    without: set[str] = set()
+    for kind in selected:
+        if kind.contestant in without:
+            continue
+        try:
+            warmup = _measure_alone(kind, scenarios[kind.scenario], servers[kind.contestant], context)
+        except NoJitError:
+            without.add(kind.contestant)
+            continue
+        if warmup is not None:
+            yield kind, warmup
+
+
+def describe_warmups(contestant: str, where: str, warmups: Sequence[Warmup]) -> str:
+    """Describe the warm-up in a scenario, at one level or several, in a line. Pure."""
+    lengths = sorted({f"{warmup.seconds:.1f}" for warmup in warmups}, key=float)
+    span = f"{lengths[0]} to {lengths[-1]} s" if len(lengths) > 1 else f"{lengths[0]} s"
+    if all(warmup.steady for warmup in warmups):
+        return f"warm-up of {contestant}: {span} in {where}, measured"
+    still = f"the cost of a message had not settled after {LIMIT_S:g} s, so its JIT is part of its figures"
+    return f"warm-up of {contestant}: {span} in {where}; {still}"
+
+
+def carry_over(cell: Cell, context: TrialContext) -> TrialContext:
+    """Add a warm-up for a level that was not planned when they were measured: the longest of the same contestant in the
+    same scenario. Pure."""
+    known = [warmup for (*names, _), warmup in context.warmups.items() if names == [cell.scenario, cell.contestant]]
+    if not known or key(cell) in context.warmups:
+        return context
+    longest = max(known, key=lambda warmup: warmup.seconds)
+    return context._replace(warmups={**context.warmups, key(cell): longest})
+
+
+def estimate_added_s(cells: Iterable[Cell], scenarios: Mapping[str, Scenario], warmups: Mapping[Key, Warmup]) -> float:
+    """Return the seconds that the measured warm-ups add to these cells. Pure."""
+    return sum(
+        max(0.0, warmups[key(cell)].seconds - settings(scenarios[cell.scenario], cell.levels).warmup_s)
+        for cell in cells
+        if key(cell) in warmups
+    )
+
+
+def _measure_alone(kind: CellKind, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Warmup | None:
+    """Measure one kind; None where that fails. Raises NoJitError."""
+    # The load reports its progress within its window only, and nothing at its end.
+    load_settings = msgspec.structs.replace(settings(scenario, kind.levels), warmup_s=0.0, duration_s=LIMIT_S + SLICE_S)
+    if load_settings.link_words in context.bad_links:
+        return None
+    context = context.adapt_to_cell(load_settings)
+    cell = Cell(block=0, position=0, **kind._asdict())
+    path = log_path(cell)
+    log = TrialLog(context.folder / path.with_name(f"warm-up-{path.name[len(BEFORE_ALL) :]}"))
+    try:
+        place = NetworkNeeds(context.pinning, log, context.seed, context.network)
+        with make_network(transports.of(contestant), load_settings, place) as network:
+            warmup = _observe_warmup(cell, load_settings, contestant, network, context, log)
+    except (NoNetworkError, TrialError) as failure:
+        log.note(f"not measured: {failure}")
+        return None
+    log.note(f"warm-up: {warmup}")
+    return warmup
+
+
+def _observe_warmup(
+    cell: Cell, load_settings: Settings, contestant: Contestant, network: Network, context: TrialContext, log: TrialLog
+) -> Warmup | None:
+    command = [
+        *network.server,
+        *build_server_command(contestant, load_settings, network.address, cores=count_server_cores(context.pinning)),
+    ]
+    with (
+        log.section("server", command) as output,
+        orphans.end(),
+        Process(command, context.pinning.server, output, talks=True) as server,
+    ):
+        ready = wait_ready(server, server.lines(), context, contestant, network)
+        pids = server_proc.find_family(ready.pid)
+        if not ready.observed or not any(map(jit.compiles, pids)):
+            raise NoJitError
+        costs = Costs(lambda: sum(server_processes.read_own_cpu_s(pids).values()), _ForeignSeconds(pids))
+        program, command = load_program(cell, load_settings, contestant, ready, context)
+        with suppress(SettledError):
+            generate.measure(
+                program,
+                [*network.load, *command],
+                load_settings,
+                server,
+                costs,
+                context._replace(progress=costs.progress),
+                log,
+            )
+        return costs.warmup()
+
+
+class _ForeignSeconds:
+    """The time that the hypervisor and foreign programs took of a core, on average, since the first call."""
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._pids = pids
+        self._own: tuple[int, ...] = ()
+        self._cores = os.sched_getaffinity(0)  # within the load this process may have fewer (pinning.keep_punctual)
+        self._first: cpu_share.MachineSnapshot | None = None
+
+    def __call__(self) -> float:
+        if self._first is None:
+            # A server at an address is no child of the harness.
+            self._own = tuple({*cpu_share.find_own_processes(), *self._pids})
+            self._first = cpu_share.take(self._own)
+            return 0.0
+        observed = cpu_share.compute_observation(self._first, cpu_share.take(self._own), self._cores)
+        return 0.0 if observed is None else (observed.steal_s + observed.foreign_s) / observed.cores
+
+
+class Costs:
+    """The server's cost of a message, slice by slice, the work of its JIT included."""
+
+    def __init__(self, cpu_s: Callable[[], float], others_s: Callable[[], float] = lambda: 0.0) -> None:
+        """`cpu_s`: the CPU of the server so far, `others_s`: the time that others took of a core."""
+        self._cpu_s = cpu_s
+        self._others_s = others_s
+        self._last_s = 0.0
+        self._last_others_s = 0.0
+        self._had_s: list[float] = []
+        """The time that others left of each slice."""
+        self._completed = 0
+        self._began_s: list[float] = []
+        self._costs: list[float] = []
+        self._now_s = 0.0
+
+    def connected(self) -> None:
+        """Do nothing: the first message is still to come."""
+
+    def window_start(self) -> None:
+        self._last_s, self._last_others_s = self._cpu_s(), self._others_s()
+
+    def progress(self, completed: int, seconds: float) -> None:
+        """End a slice, unless nothing was answered in it: then it goes on. Raises SettledError."""
+        if completed <= self._completed:
+            return
+        cpu_s, others_s = self._cpu_s(), self._others_s()
+        self._had_s.append(seconds - self._now_s - (others_s - self._last_others_s))
+        self._began_s.append(self._now_s)
+        self._costs.append((cpu_s - self._last_s) / (completed - self._completed))
+        self._last_s, self._last_others_s = cpu_s, others_s
+        self._completed, self._now_s = completed, seconds
+        first = settled_from(self._costs)
+        if first is not None and sum(self._had_s[first:]) >= REST_S:
+            raise SettledError
+
+    def window_end(self) -> None:
+        """Do nothing: the slices are complete."""
+
+    def generator_ended(self) -> None:
+        """Do nothing: the slices are complete."""
+
+    def maybe_take(self) -> None:
+        """Do nothing: nothing is due by the clock."""
+
+    def next_wait(self, deadline: float) -> float:
+        return max(0.0, deadline - time.monotonic())
+
+    def warmup(self) -> Warmup | None:
+        """Return the measured warm-up; None where the load reported no progress."""
+        if not self._costs:
+            return None
+        first = settled_from(self._costs)
+        if first is None:
+            return Warmup(seconds=LIMIT_S, measured_s=LIMIT_S, steady=False)
+        measured_s = self._began_s[first]
+        return Warmup(seconds=min(LIMIT_S, MARGIN * measured_s + SLICE_S), measured_s=measured_s, steady=True)

@@ -1,0 +1,259 @@
+"""Read the server as the generator announces its window, so that both cover the same time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from netdyno.measure.machine import cpu_share as cores
+from netdyno.measure.machine import cpu_users, server_proc, server_processes
+from netdyno.measure.machine.process import ServerError, TrialError
+from netdyno.measure.machine.server_processes import Family, FamilySnapshot, Origin
+from netdyno.measure.machine.socket_holders import find_client_holders, find_elsewhere
+from netdyno.model.observation import MachineObservation, ServerObservation
+from netdyno.model.options import Settings
+
+LATE_READING_S = 0.02
+"""The time before the end of the window at which the threads are read once more (server_proc.compute_observation)."""
+
+
+REHEARSAL_S = 0.1
+"""The time before the window at which the server is read as a rehearsal, so that the reading that counts finds its code
+and the kernel's in the caches, and takes microseconds where the first would take milliseconds."""
+
+
+LOOK_EVERY_S = 0.1
+"""The interval at which the cores are read within the window, to end a trial early that must be retried anyway."""
+LOOK_SHARE = 0.005
+"""The share of a core for that: to read the CPU time of a process with thousands of threads takes milliseconds."""
+
+IsLost = Callable[[MachineObservation], bool]
+
+
+class WindowLostError(Exception):
+    """Others took so much of the cores that the trial must be retried, whatever the rest of its window shows."""
+
+    def __init__(self, machine: MachineObservation) -> None:
+        super().__init__()
+        self.machine = machine
+
+
+class Watch:
+    """Takes the readings as the generator announces its window."""
+
+    def __init__(
+        self,
+        origin: Origin,
+        settings: Settings,
+        network: Path,
+        *,
+        endpoint: str = "",
+        datagrams: bool = False,
+        is_new: bool = True,
+        is_lost: IsLost = lambda _: False,
+    ) -> None:
+        """Watch the processes of a server. `network` is the net folder of its network namespace (proc(5)), where those
+        count that have the sockets of its `endpoint` open; with `datagrams` the drops of its sockets are read, too. A
+        server that is not `is_new` has served others before, so its memory without connections is not known. `is_lost`
+        decides by a part of the window whether the trial is lost."""
+        self._origin = origin
+        self._endpoint = endpoint
+        self._settings = settings
+        self._network = network
+        self._datagrams = datagrams
+        self._family: Family | None = None
+        self._kernel = [self.take_kernel()]
+        self._find_elsewhere()
+        self.descriptors_ready = self.count_descriptors()
+        """The number of its files and sockets before the load came."""
+        self._rss_ready_bytes = self._read_peak_memory() if is_new else 0
+        self._rss_peak_bytes = 0
+        self._file_bytes = self._read_memory_files()
+        self._before: FamilySnapshot | None = None
+        self._late: FamilySnapshot | None = None
+        self._after: FamilySnapshot | None = None
+        self._rehearse_at = float("inf")
+        self._late_at = float("inf")
+        self._own: tuple[int, ...] | None = None
+        self._machine: list[cores.MachineSnapshot] = []
+        self._cores = os.sched_getaffinity(0)  # within the window this process may have fewer (pinning.keep_punctual)
+        self._is_lost = is_lost
+        self._look_at = float("inf")
+
+    def connected(self) -> None:
+        """Schedule the rehearsal: the load begins within milliseconds, with its warm-up."""
+        self._rehearse_at = time.monotonic() + self._settings.warmup_s - REHEARSAL_S
+
+    def window_start(self) -> None:
+        self._rehearse_at = float("inf")
+        self._before = self._take()
+        self._kernel.append(self.take_kernel())
+        self._machine.append(self._take_machine())
+        began_s = self._before.read[self._origin.first].at_s
+        if sum(len(snapshot.tasks) for snapshot in self._before.read.values()) > 1:
+            self._late_at = began_s + self._settings.duration_s - LATE_READING_S
+        self._look_at = began_s + LOOK_EVERY_S
+
+    def maybe_take(self) -> None:
+        """Take the readings that are due now. Raises WindowLostError."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            began_s = time.process_time()
+            observed = cores.compute_observation(self._machine[0], self._take_machine(), self._cores)
+            self._look_at = now + max(LOOK_EVERY_S, (time.process_time() - began_s) / LOOK_SHARE)
+            if observed is not None and self._is_lost(observed):
+                raise WindowLostError(observed)
+        if now >= self._rehearse_at:
+            self._rehearse_at = float("inf")
+            self._find_elsewhere()
+            self._take()
+            self.take_kernel()
+            self._take_machine()
+        if now >= self._late_at and self._after is None:
+            self._late = self._take()
+            self._late_at = float("inf")
+
+    def window_end(self) -> None:
+        self._after = self._take(partial(server_processes.take_last, origin=self._origin))
+        self._kernel.append(self.take_kernel())
+        self._machine.append(self._take_machine())
+        self._add_late_holders()
+        if len(self._after.read) > 1:
+            self._rss_peak_bytes = self._read_peak_memory()
+        self._file_bytes = max(self._file_bytes, self._read_memory_files())
+        self._late_at = self._look_at = float("inf")
+
+    def generator_ended(self) -> None:
+        """End the window at the latest now. The last replies of a closed loop come within microseconds of its end, and
+        the generator may exit before it announces that."""
+        if self._before is not None and self._after is None:
+            self.window_end()
+        if self._after is not None:
+            self._kernel.append(self.take_kernel())
+
+    def next_wait(self, deadline: float) -> float:
+        """Return the seconds until something is due."""
+        return max(0.0, min(deadline, self._rehearse_at, self._late_at, self._look_at) - time.monotonic())
+
+    def observation(self, totals: dict[str, int]) -> ServerObservation:
+        """Return the server's figures over the window. Raises TrialError when the load announced no window."""
+        if self._before is None or self._after is None or self._family is None:
+            raise TrialError("the load did not announce its window on --events-fd")
+        before, after = server_processes.sum_readings(self._before), server_processes.sum_readings(self._after)
+        late = server_processes.sum_readings(self._late) if self._late else None
+        used_s = server_processes.compute_used_s(self._before, self._after)
+        observed = server_proc.compute_observation(
+            before,
+            late,
+            after._replace(cpu_s=before.cpu_s + used_s),
+            totals,
+            self._origin.first if self._family.is_sample else 0,
+        )
+        # A server can have the kernel forget its peak (/proc/PID/clear_refs, proc(5)): the most that was read counts.
+        read_bytes = self._rss_peak_bytes or max(before.rss_peak_bytes, observed.rss_peak_bytes)
+        return msgspec.structs.replace(
+            observed,
+            rss_ready_bytes=self._rss_ready_bytes,
+            rss_peak_bytes=max(self._rss_ready_bytes, read_bytes) + self._file_bytes,
+        )
+
+    @property
+    def family(self) -> Family:
+        """The processes of the server, from the beginning of the window on."""
+        assert self._family is not None
+        return self._family
+
+    @property
+    def saw_window(self) -> bool:
+        """Whether the load announced its window."""
+        return self._after is not None
+
+    def machine(self) -> MachineObservation | None:
+        """Return the use of the cores over the window; None where the kernel does not report it, or there was no
+        window."""
+        if not self.saw_window:
+            return None
+        before, after = self._machine
+        return cores.compute_observation(before, after, self._cores)
+
+    def kernel(self) -> dict[str, int]:
+        """Return the counters over the window; as `setup.<name>` before it, over connects and warm-up, where a full
+        accept queue shows; as `drain.<name>` after it, until the load had ended. Empty where there was no window."""
+        if not self.saw_window:
+            return {}
+        at_start, before, after, ended = (reading.counters() for reading in self._kernel)
+        return (
+            server_proc.increase(before, after)
+            | {f"setup.{name}": value for name, value in server_proc.increase(at_start, before).items()}
+            | {f"drain.{name}": value for name, value in server_proc.increase(after, ended).items()}
+        )
+
+    def find_clients(self) -> tuple[str, ...]:
+        """Return the names of the programs that are connected to the server; once the load has left, none of them is
+        netdyno's."""
+        holders = find_client_holders(self._network, self._endpoint) if self._endpoint else ()
+        return tuple(sorted(map(cpu_users.read_name, holders)))
+
+    def count_descriptors(self) -> int:
+        """Count the files and sockets that the server has open; 0 when it is gone."""
+        return server_proc.count_descriptors(server_processes.find_members(self._origin))
+
+    @property
+    def origin(self) -> Origin:
+        """The processes whose descendants serve, as far as is known now."""
+        return self._origin
+
+    def _find_elsewhere(self) -> None:
+        """Look for processes that have a socket of the server open and are not its keeper's, nor the load's."""
+        if self._endpoint:
+            elsewhere = find_elsewhere(self._origin, self._network, self._endpoint)
+            self._origin = self._origin._replace(elsewhere=elsewhere)
+
+    def _add_late_holders(self) -> None:
+        """Charge processes that got a socket of the server within the window: with all that they have ever used, as
+        they were not read before."""
+        known = set(self._origin.elsewhere)
+        self._find_elsewhere()
+        if self._after is not None and (late := set(self._origin.elsewhere) - known):
+            late_s = server_processes.read_own_cpu_s(late)
+            self._after = self._after._replace(unread_cpu_s=self._after.unread_cpu_s | late_s)
+
+    def _take_machine(self) -> cores.MachineSnapshot:
+        if self._own is None:
+            # A server that was already running is no child of the harness.
+            self._own = tuple({*cores.find_own_processes(), *(self._family.pids if self._family else ())})
+        return cores.take(self._own)
+
+    def take_kernel(self) -> server_proc.Kernel:
+        """Read the counters now."""
+        drops = None
+        if self._datagrams:
+            try:
+                drops = server_proc.read_socket_drops(self._origin.first)
+            except OSError as error:
+                raise ServerError("the server was gone when it was to be observed") from error
+        return server_proc.Kernel(server_proc.take_kernel(self._network), drops)
+
+    def _take(self, take: Callable[[Family], FamilySnapshot] = server_processes.take) -> FamilySnapshot:
+        """Read the server now. Those of its processes and threads that are read are chosen once, before the window."""
+        try:
+            if self._family is None:
+                self._family = server_processes.choose(self._origin)
+            return take(self._family)
+        except OSError as error:
+            raise ServerError("the server was gone when it was to be observed") from error
+
+    def _read_memory_files(self) -> int:
+        return server_processes.read_memory_files(server_processes.find_members(self._origin))
+
+    def _read_peak_memory(self) -> int:
+        """Read the memory of the processes that the server has now."""
+        try:
+            return server_processes.read_peak_memory(server_processes.choose(self._origin))
+        except OSError as error:
+            raise ServerError("the server was gone when it was to be observed") from error

@@ -1,0 +1,74 @@
+"""The rules of a scenario for the metric `capacity`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from netdyno.kit.errors import UserError
+from netdyno.model import objective
+from netdyno.model.base import type_level
+from netdyno.model.experiment import CapacityPlan, Experiment, Scenario
+from netdyno.model.options import SCENARIO, SERVER
+from netdyno.model.values import Option, declared
+
+CAPACITY = "capacity"
+RATE = "rate"
+"""The factor along which a capacity is searched."""
+
+_PLAN = declared(CapacityPlan)
+SEARCH: tuple[Option, ...] = (
+    replace(SCENARIO["slo"], default="p99<5ms"),
+    SCENARIO["workload"],
+    SCENARIO["connections"],
+    replace(SCENARIO["size"], default=64),
+    replace(SCENARIO["arrivals"], default="poisson"),
+    *_PLAN.values(),
+    replace(SCENARIO["warmup"], default=0.3),
+    replace(SCENARIO["duration"], default=2.0),
+    SERVER["threads"],
+    SCENARIO["generator-threads"],
+    SERVER["service-time"],
+    SERVER["service-kind"],
+    declared(Experiment)["seed"],
+)
+"""The options of a search by the command line, with its own defaults."""
+
+
+def list_search_options(experiment: Experiment, plan: CapacityPlan) -> dict[str, str]:
+    """The options of a stored search, by name, as the command line takes them."""
+    (scenario,) = experiment.scenarios
+    holders = {"experiment": experiment, "search": plan}
+    own_options = [option for option in SEARCH if option.place != "server"]
+    words = {
+        option.name: option.takes.text(getattr(holders.get(option.place, scenario), option.field))
+        for option in own_options
+    }
+    return words | {name: str(value) for name, value in scenario.server.items()}
+
+
+def select_coordinates(scenario: Scenario, levels: Mapping[str, type_level]) -> dict[str, type_level]:
+    """Return the levels of a figure of the scenario's metric: all of a trial's; a capacity is found among the rates and
+    has no rate."""
+    return {name: level for name, level in levels.items() if scenario.metric != CAPACITY or name != RATE}
+
+
+def check_capacity(scenario: Scenario, where: str) -> None:
+    """Check that a capacity has an objective, an open loop and a factor of rates; only a capacity has an objective.
+    Raises UserError naming `where` and the key."""
+    if scenario.metric != CAPACITY:
+        if scenario.slo:
+            raise UserError(f"{where}: key 'slo': is the objective of the metric 'capacity'; write it beside this key")
+        return
+    if scenario.then_by:
+        raise UserError(f"{where}: key 'then-by': leave it out; with metric 'capacity' each contestant has other rates")
+    if not scenario.slo:
+        raise UserError(f"{where}: the key 'slo' is missing; metric = 'capacity' needs an objective, such as 'p99<5ms'")
+    objective.parse(scenario.slo, f"{where}: key 'slo'")
+    if scenario.arrivals == "closed":
+        raise UserError(
+            f"{where}: key 'metric': 'capacity' needs arrivals = 'constant' or 'poisson'; a closed loop has no rate of "
+            "its own to keep up with"
+        )
+    if RATE not in scenario.factors:
+        raise UserError(f"{where}: key 'metric': 'capacity' needs the factor 'rate', which is missing")

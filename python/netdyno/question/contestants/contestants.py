@@ -1,0 +1,252 @@
+"""Contestants are folders: servers/<name>/server.json and clients/<name>/client.json. Every folder is found, and either
+can be started or has a reason why not. Nothing is registered anywhere else."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from netdyno.kit import quantities
+from netdyno.kit.errors import UserError, check_keys, did_you_mean
+from netdyno.kit.paths import ROOT, build_dir, launcher_path
+from netdyno.model.contestant import Contestant, Manifest, behind_launcher, launched
+from netdyno.model.own_requests import BYTES
+from netdyno.model.transports import TRANSPORTS
+from netdyno.question.contestants import kernel, programs
+from netdyno.question.contestants.building import is_made_on_demand
+
+Kind = Literal["server", "client"]
+# Computed once: for the types of its fields, msgspec evaluates every annotation.
+_KEYS = tuple(field.encode_name for field in msgspec.structs.fields(Manifest))
+_PACKAGES = sysconfig.get_path("platlib")
+_BESIDE = {"java": ("java/{}/program.jar",), "erlang": ("erlang/{}/*.beam",)}
+"""What cmake/kinds/<kind>.cmake makes beside the program, by kind: `{}` is the contestant."""
+
+
+def parse_manifest(path: Path) -> Manifest:
+    """Read one manifest. Raises UserError naming the file, the key and the nearest valid key."""
+    try:
+        raw = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # UTF-8 may be broken, too
+        raise UserError(f"{path}: not valid JSON: {error}") from error
+    if not isinstance(raw, dict):
+        raise UserError(f"{path}: must hold one JSON object")
+    check_keys(str(path), raw, _KEYS)
+    try:
+        manifest = msgspec.convert(raw, Manifest)
+    except msgspec.ValidationError as error:
+        raise UserError(f"{path}: {_explain_validation_error(raw, error)}") from error
+    if manifest.kind == "command" and not manifest.run:
+        raise UserError(f"{path}: kind 'command' needs the key 'run': the list of arguments that starts the program")
+    _check_transports(path, manifest)
+    return manifest
+
+
+def _check_transports(path: Path, manifest: Manifest) -> None:
+    if not manifest.transports:
+        raise UserError(f"{path}: key 'transports': names none; the first is the one that is measured")
+    for name in manifest.transports:
+        if name not in TRANSPORTS:
+            raise UserError(f"{path}: key 'transports': unknown transport {name!r}{did_you_mean(name, TRANSPORTS)}")
+
+
+def _explain_validation_error(raw: dict[str, object], error: msgspec.ValidationError) -> str:
+    """Describe a validation error: the key first, and for a wrong word the nearest right one."""
+    text = str(error)
+    if "`$." not in text:
+        return text
+    message, key = text.rsplit(" - at `$.", 1)
+    key = key.rstrip("`")
+    words = {
+        "kind": ("cmake", "cargo", "erlang", "go", "java", "command"),
+        "threads": ("any", "one", "per-connection"),
+        "clients": ("any", "limited-by-threads", "limited-by-accepting-threads", "limited-by-processes"),
+        "out_of_descriptors": ("waits", "closes"),
+        "out_of_memory": ("closes", "ends"),
+    }
+    choices = words.get(key, ())
+    value = raw.get(key)
+    return f"key {key!r}: {message}" + (did_you_mean(value, choices) if isinstance(value, str) else "")
+
+
+def discover(root: Path = ROOT, build: Path | None = None, kind: Kind = "server") -> tuple[Contestant, ...]:
+    """Every contestant of a kind, by name. A folder without a manifest, or with a broken one, is a UserError."""
+    build_folder = build if build is not None else build_dir()
+    home = root / f"{kind}s"
+    folders = sorted(entry for entry in home.iterdir() if _is_contestant(entry)) if home.is_dir() else []
+    return tuple(_load(folder, build_folder, kind) for folder in folders)
+
+
+def _is_contestant(entry: Path) -> bool:
+    return entry.is_dir() and not entry.name.startswith((".", "_"))
+
+
+def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
+    manifest = parse_manifest(folder / f"{kind}.json")
+    for key, value in {"unsafe": manifest.unsafe, "unranked": manifest.unranked}.items():
+        if value and kind == "client":
+            raise UserError(f"{folder / 'client.json'}: key {key!r}: only a server can be {key}")
+    if manifest.instrument and kind == "server":
+        raise UserError(f"{folder / 'server.json'}: key 'instrument': only a client can be an external load program")
+    if manifest.is_built:
+        command: tuple[str, ...] = (str(build / f"{kind}s" / folder.name),)
+    else:
+        command = expand(manifest.run, folder, build)
+    if kind == "server" and manifest.is_launched:
+        command = launched(str(launcher_path(build)), folder.name, manifest, command)
+    why_not = _explain_why_not(
+        skip_file(build, folder.name, kind), manifest, command, is_to_come=is_made_on_demand(build)
+    )
+    built_files = tuple(f"{{build}}/{pattern.format(folder.name)}" for pattern in _BESIDE.get(manifest.kind, ()))
+    return Contestant(
+        name=folder.name,
+        manifest=manifest,
+        command=command,
+        available=not why_not,
+        why_not=why_not,
+        loads=expand((*built_files, *manifest.loads), folder, build),
+    )
+
+
+def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ...]:
+    """Replace {folder} (the contestant's own), {build} (the build directory), {python} (the interpreter of the harness,
+    with its packages), {packages} (where these are) and the programs of others (programs.py) in a manifest's argument
+    list."""
+    places = {
+        "{folder}": str(folder),
+        "{build}": str(build),
+        "{python}": sys.executable,
+        "{packages}": _PACKAGES,
+        **programs.resolve_places(arguments),
+    }
+    expanded = list(arguments)
+    for name, place in places.items():
+        expanded = [text.replace(name, place) for text in expanded]
+    return tuple(expanded)
+
+
+def skip_file(build: Path, name: str, kind: Kind = "server") -> Path:
+    """The file with the build's reason for skipping a contestant; it exists only then (cmake/Contestants.cmake)."""
+    return build / "skipped" / f"{kind}s" / f"{name}.txt"
+
+
+def _explain_why_not(reason: Path, manifest: Manifest, command: tuple[str, ...], *, is_to_come: bool) -> str:
+    """The reason why a contestant cannot be started, or "": the build's own where it skipped it, what the kernel lacks,
+    or a missing program, unless it `is_to_come`."""
+    if reason.is_file():
+        return " ".join(reason.read_text(encoding="utf-8").split())
+    if why_not := kernel.explain_missing(manifest.needs) or programs.explain_missing(manifest.needs):
+        return why_not
+    program = behind_launcher(command)[0]
+    if not manifest.is_built and shutil.which(program) is None:
+        return f"{program} not found"
+    built = [*([program] if manifest.is_built else []), *([command[0]] if command[0] != program else [])]
+    if missing := [path for path in built if not is_to_come and not Path(path).is_file()]:
+        return f"not built: {missing[0]} is missing (run ./netdyno, or: cmake --build --preset release)"
+    return ""
+
+
+def find_by_name(contestants: Iterable[Contestant], name: str, kind: Kind = "server") -> Contestant:
+    """The contestant of that name. Raises UserError with the nearest name."""
+    everyone = {contestant.name: contestant for contestant in contestants}
+    if name not in everyone:
+        raise UserError(f"unknown {kind} {name!r}{did_you_mean(name, everyone, f'./netdyno list {kind}s')}")
+    return everyone[name]
+
+
+def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[Contestant, ...]:
+    """The contestants whose name matches one of the globs, in name order; an unsafe or unranked one only where it is
+    named in full. A pattern without a match is a UserError."""
+    chosen: dict[str, Contestant] = {}
+    for pattern in patterns:
+        matching = [contestant for contestant in contestants if _matches(contestant, pattern)]
+        if not matching:
+            names = [contestant.name for contestant in contestants]
+            excluded = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+            if excluded:
+                reason = "unsafe or not ranked"
+                raise UserError(f"{pattern!r} matches only what is {reason}; name it in full: {', '.join(excluded)}")
+            raise UserError(f"no server is called {pattern!r}{did_you_mean(pattern, names, './netdyno list servers')}")
+        chosen.update((contestant.name, contestant) for contestant in matching)
+    return tuple(chosen[name] for name in sorted(chosen))
+
+
+def _matches(contestant: Contestant, pattern: str) -> bool:
+    name = contestant.name
+    return name == pattern or (fnmatch.fnmatchcase(name, pattern) and not contestant.manifest.apart)
+
+
+def choose_workload(requested: str | None, servers: Sequence[Contestant]) -> str:
+    """Return the requested workload, or else the first that all servers speak. Raises UserError."""
+    known = [
+        name for name in servers[0].manifest.workloads if all(name in server.manifest.workloads for server in servers)
+    ]
+    if requested is None and known:
+        return known[0]
+    for server in servers:
+        if requested not in server.manifest.workloads:
+            speaks = quantities.listed([name for name in server.manifest.workloads if name != BYTES])
+            raise UserError(
+                f"--workload: {server.name} does not speak {requested or servers[0].manifest.workloads[0]!r} "
+                f"(it speaks {speaks})"
+            )
+    assert requested is not None
+    return requested
+
+
+def prepare(contestant: Contestant, root: Path = ROOT, build: Path | None = None, kind: Kind = "server") -> Contestant:
+    """Return a contestant ready to be started, after CMake has built its part (building.make): a build step of any
+    other kind is run here, with the environment that the build gives to compilers. A failing step makes it unavailable,
+    with its last line of output as the reason."""
+    if not contestant.available:
+        return contestant
+    build_folder = build if build is not None else build_dir()
+    skipped = skip_file(build_folder, contestant.name, kind)
+    if why_not := _explain_why_not(skipped, contestant.manifest, contestant.command, is_to_come=False):
+        return _mark_unavailable(contestant, why_not)
+    if not contestant.manifest.build:
+        return contestant
+    folder = root / f"{kind}s" / contestant.name
+    command = expand(contestant.manifest.build, folder, build_folder)
+    try:
+        process = subprocess.run(
+            command,
+            cwd=folder,
+            env=_read_build_environment(build_folder),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        return _mark_unavailable(contestant, f"its build step cannot be started: {command[0]}: {error.strerror}")
+    if process.returncode == 0:
+        return contestant
+    last_line = (process.stderr.strip() or process.stdout.strip() or "it printed nothing").splitlines()[-1]
+    return _mark_unavailable(contestant, f"its build step failed (exit code {process.returncode}): {last_line}")
+
+
+def _read_build_environment(build: Path) -> dict[str, str]:
+    """The environment that cmake/Environment.cmake has left in the cache; in a foreign build the least there is."""
+    cache = build / "CMakeCache.txt"
+    text = cache.read_text(encoding="utf-8", errors="replace") if cache.is_file() else ""
+    stated = re.search(r"^NETDYNO_BUILD_ENVIRONMENT:\w+=(.*)$", text, re.MULTILINE)
+    words = stated[1].split() if stated else ["LANG=C.UTF-8", "PATH", "HOME", "TMPDIR"]
+    fixed = dict(word.split("=", 1) for word in words if "=" in word)
+    return {name: os.environ[name] for name in words if name in os.environ} | fixed
+
+
+def _mark_unavailable(contestant: Contestant, why_not: str) -> Contestant:
+    return msgspec.structs.replace(contestant, available=False, why_not=why_not)

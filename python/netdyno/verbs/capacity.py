@@ -1,0 +1,265 @@
+"""`netdyno capacity`: find the highest rate at which a server meets an objective; several servers in turn."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from rich import box
+from rich.table import Table
+
+from netdyno.analysis.capacity.compare_capacities import find_carried
+from netdyno.analysis.capacity.judge_capacity import Verdict
+from netdyno.analysis.found.capacity import Answer, Ending
+from netdyno.kit import quantities
+from netdyno.kit.paths import build_dir
+from netdyno.kit.units import clock_after, format_duration
+from netdyno.measure.machine import topology
+from netdyno.measure.run import capacity_search, needed
+from netdyno.measure.run.capacity_search import PreparedSearch, SearchResult
+from netdyno.measure.trial.first_requests import FirstReplies
+from netdyno.model import objective as slo
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.metrics import METRICS
+from netdyno.model.trial import Trial
+from netdyno.present.findings_json import convert_company
+from netdyno.present.plain import make_plain
+from netdyno.present.prose import company, ground, replies
+from netdyno.present.prose.capacity import OUTCOME_WORDS, describe_answer, explain_failure, format_rate
+from netdyno.present.prose.capacity_comparison import describe_comparison, format_carried
+from netdyno.present.terminal.console import Console
+from netdyno.question import plan
+from netdyno.question.capacity import RATE
+from netdyno.question.contestants import contestants
+from netdyno.verbs import run as run_command
+from netdyno.verbs.capacity_plan import CapacityRequest, narrow, plan_searches
+
+USUAL_STEPS = (16, 46)
+"""The steps without noise and with the most that was tried (docs/adr/capacity.md)."""
+ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
+"""Endings that are an answer, and so give exit code 0."""
+
+
+class CompletedSearch(NamedTuple):
+    """The result of a search, its steps for programs, its answer in words, its report, and its trials."""
+
+    server: Contestant
+    outcome: SearchResult
+    steps: list[dict[str, object]]
+    sentence: str
+    report: Path | None
+    trials: list[Trial]
+
+
+def run(request: CapacityRequest, argv: Sequence[str]) -> int:
+    """Search for the capacity of each server, in turn. Return 0 with all answers, 1 where too many trials did not
+    count, 128 + signal when interrupted. Raises UserError."""
+    build = build_dir()
+    experiment, servers = plan_searches(request, contestants.discover(build=build))
+    servers = needed.make(experiment, servers, [], build).servers
+    console = Console(stderr=request.as_json, highlight=False, soft_wrap=True)
+    for text in introduce(experiment, len(servers)):
+        console.print(text, markup=False)
+    searches = _search_all(request, experiment, servers, console, argv, build)
+    if len(servers) > 1 and not searches[-1].outcome.interrupted:
+        _print_comparison(searches, console)
+    if request.as_json:
+        documents = [_encode_search(request, search) for search in searches]
+        print(json.dumps(documents[0] if len(servers) == 1 else {"searches": documents}), flush=True)
+    return searches[-1].outcome.interrupted or (
+        0 if all(search.outcome.answer and search.outcome.answer.ending in ANSWERS for search in searches) else 1
+    )
+
+
+def _search_all(
+    request: CapacityRequest,
+    experiment: Experiment,
+    servers: Sequence[Contestant],
+    console: Console,
+    argv: Sequence[str],
+    build: Path,
+) -> list[CompletedSearch]:
+    """Search for the capacity of each server, up to an interruption."""
+    searches: list[CompletedSearch] = []
+    first: FirstReplies | None = None
+    capacity_search.check_servers(experiment, servers, build)
+    for server in servers:
+        prepared = capacity_search.prepare(
+            experiment, server, results=request.results, build=build, foreign_load=request.foreign_load
+        )
+        first = first or capacity_search.send_first_requests(experiment, servers, prepared)
+        rate_hz = first.rates_hz.get(server.name)
+        if len(servers) > 1:
+            console.print(f"{server.name}:", markup=False)
+        search = _search(
+            request, narrow(first.experiment, server, request.asked, rate_hz), server, prepared, console, argv
+        )
+        searches.append(search)
+        if search.outcome.answer is None:
+            break
+    return searches
+
+
+def _search(
+    request: CapacityRequest,
+    experiment: Experiment,
+    server: Contestant,
+    prepared: PreparedSearch,
+    console: Console,
+    argv: Sequence[str],
+) -> CompletedSearch:
+    """Search for the capacity of a server, and print its steps and its answer."""
+    steps: list[dict[str, object]] = []
+    trials: list[Trial] = []
+
+    def show(trial: Trial, verdict: Verdict) -> None:
+        trials.append(trial)
+        steps.append(as_json(trial, verdict))
+        console.print(format_step(len(steps), trial, verdict), markup=False)
+
+    outcome = capacity_search.execute(
+        experiment,
+        server,
+        prepared,
+        build=build_dir(),
+        argv=argv,
+        show=show,
+        note=lambda text: console.print(text, markup=False),
+    )
+    objective = slo.parse(request.asked["slo"], "--slo")
+    sentence = describe_answer(server.name, objective, outcome.answer, outcome.why) if outcome.answer else ""
+    report = run_command.write_report([str(outcome.folder)], request.results) if steps else None
+    if outcome.answer is None:
+        print(f"interrupted: {quantities.plural(len(steps), 'trial')} stored in {outcome.folder}", file=sys.stderr)
+    else:
+        console.print(f"{sentence}.", markup=False, style="bold")
+        for text in (*_list_advice(outcome.answer, experiment), *_list_caveats(outcome)):
+            console.print(text, markup=False)
+    if report is not None:
+        console.print(f"report: {report}", markup=False)
+    return CompletedSearch(server, outcome, steps, sentence, report, trials)
+
+
+def _list_advice(answer: Answer, experiment: Experiment) -> list[str]:
+    """Say how lower rates can be tried where the objective held at none."""
+    plan = experiment.capacity
+    if answer.ending != "none" or plan is None or answer.fails is None or answer.fails.rate_hz > plan.least_hz:
+        return []
+    return ["A longer --duration tries lower rates: a window needs enough messages for the objective."]
+
+
+def _list_caveats(outcome: SearchResult) -> list[str]:
+    return [*ground.describe_quota(topology.read().quota), *company.list_caveats(outcome.company)]
+
+
+# --- the output -------------------------------------------------------------------------------------------------------
+
+
+def introduce(experiment: Experiment, count: int) -> tuple[str, ...]:
+    """Return the question, the load of all steps, and how long the searches take."""
+    (scenario,) = experiment.scenarios
+    return experiment.question, load_words(scenario), estimate_time(scenario, count, datetime.now().astimezone())
+
+
+def load_words(scenario: Scenario) -> str:
+    """Describe the load that all steps share."""
+    options = "".join(f", server {name} {value}" for name, value in scenario.server.items())
+    return (
+        f"{scenario.workload} over {quantities.plural(scenario.connections, 'connection')}, "
+        f"{replies.describe_requests(scenario)}, {scenario.arrivals} arrivals{options}; each step is a fresh server, "
+        f"{format_duration(scenario.warmup_s)} of warm-up and {format_duration(scenario.duration_s)} measured"
+    )
+
+
+def estimate_time(scenario: Scenario, count: int, start: datetime) -> str:
+    """Estimate the duration and the end of so many searches."""
+    step_s = scenario.warmup_s + scenario.duration_s + plan.TRIAL_OVERHEAD_S + plan.CANARY_S
+    first, last = (clock_after(start, count * steps * step_s) for steps in USUAL_STEPS)
+    few, many = USUAL_STEPS
+    ends = f"between {first} and {last}" if first != last else f"at about {first}"
+    what = "a search usually takes" if count == 1 else f"{count} searches in turn usually take"
+    per_search = "" if count == 1 else " each"
+    end = "ends" if count == 1 else "end"
+    steps = f"{what} {few} to {many} steps{per_search} of {step_s:.1f} s"
+    return f"{steps}, and so {end} {ends}; longer where the machine disturbs trials"
+
+
+def format_step(number: int, trial: Trial, verdict: Verdict) -> str:
+    """Format one step for the terminal."""
+    columns = [f"{number:>3}  {format_rate(float(trial.levels[RATE])):>9}/s  {OUTCOME_WORDS[verdict.outcome]:<10}"]
+    if trial.load is not None and trial.load.latency.response_ns.count:
+        response = trial.load.latency.response_ns
+        figures = {"p50": response.p50, "p99": response.p99, "p99.9": response.p999}
+        columns.append("  ".join(f"{name} {quantities.duration(value):>8}" for name, value in figures.items()))
+    columns.append(explain_failure(verdict.why))
+    return "  ".join(columns).rstrip()
+
+
+def as_json(trial: Trial, verdict: Verdict) -> dict[str, object]:
+    """Return one step for --json."""
+    response = trial.load.latency.response_ns if trial.load else None
+    figures = {} if response is None else {name: getattr(response, name) for name in ("mean", "p50", "p99", "p999")}
+    return {
+        "rate_hz": trial.levels[RATE],
+        "outcome": verdict.outcome,
+        "why": explain_failure(verdict.why),
+        "completed_hz": trial.load.requests.per_second if trial.load else None,
+        "response_ns": figures,
+    }
+
+
+def _print_comparison(searches: Sequence[CompletedSearch], console: Console) -> None:
+    """Print what each server carries and what that costs, and what a knob gains."""
+    carried = {
+        search.server.name: find_carried(search.outcome.answer)
+        for search in searches
+        if search.outcome.answer is not None and search.outcome.answer.ending in ANSWERS
+    }
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for heading in ("server", "carries", "p99 there", "CPU a message", "memory"):
+        table.add_column(heading, justify="left" if heading == "server" else "right")
+    for search in searches:
+        table.add_row(search.server.name, format_carried(carried.get(search.server.name)), *_list_costs(search))
+    console.print(table)
+    for text in describe_comparison([search.server for search in searches], carried):
+        console.print(text, markup=False)
+
+
+def _list_costs(search: CompletedSearch) -> tuple[str, ...]:
+    """Return the median of the response time, the CPU of a message and the peak of the memory at the highest rate that
+    held."""
+    answer = search.outcome.answer
+    rate_hz = answer.holds.rate_hz if answer and answer.holds else None
+    there = [(trial, trial.load) for trial in search.trials if trial.load and trial.levels[RATE] == rate_hz]
+    times = [load.latency.response_ns.p99 for _, load in there if load.latency.response_ns.count]
+    cpu = METRICS["cpu"].over(there) if there else None
+    memory = [amount for trial, load in there if (amount := METRICS["memory"].of(trial, load)) is not None]
+    return (
+        quantities.duration(median(times)) if times else quantities.DASH,
+        METRICS["cpu"].speak(cpu) if cpu is not None else quantities.DASH,
+        METRICS["memory"].speak(max(memory)) if memory else quantities.DASH,
+    )
+
+
+def _encode_search(request: CapacityRequest, search: CompletedSearch) -> dict[str, object]:
+    outcome, answer = search.outcome, search.outcome.answer
+    return {
+        "run_id": outcome.run_id,
+        "report": str(search.report) if search.report else None,
+        "server": search.server.name,
+        "slo": request.asked["slo"],
+        "ending": answer.ending if answer else "interrupted",
+        "holds": asdict(answer.holds) if answer and answer.holds else None,
+        "fails": asdict(answer.fails) if answer and answer.fails else None,
+        "stopped_at_hz": answer.stopped_at if answer else None,
+        "sentence": search.sentence,
+        "company": make_plain(convert_company(outcome.company)),
+        "steps": search.steps,
+    }

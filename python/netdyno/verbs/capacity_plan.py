@@ -1,0 +1,133 @@
+"""The request of `netdyno capacity`, as an experiment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from netdyno.kit import quantities
+from netdyno.kit.errors import UserError
+from netdyno.kit.units import duration_words
+from netdyno.measure.run import capacity_search
+from netdyno.model import objective as slo
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import CapacityPlan, Experiment
+from netdyno.model.objective import Objective
+from netdyno.model.observation import ForeignLoad
+from netdyno.present.prose.capacity import format_rate
+from netdyno.question import scenarios
+from netdyno.question.capacity import CAPACITY, RATE, SEARCH
+from netdyno.question.contestants import contestants
+from netdyno.verbs import own_servers
+from netdyno.verbs.flags import Asked
+from netdyno.verbs.own_servers import NO_SERVERS, OwnServers
+
+DEFAULT_START_HZ = 1000.0
+START_SHARE = 0.5
+"""A search starts at this share of the rate at which a user's own server answered the first requests: the objective
+then holds at the start of most searches, and few steps are far from the answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CapacityRequest:
+    """The request of `netdyno capacity`: servers by name, and the user's own; `asked` has a value for each option of
+    SEARCH that has one."""
+
+    servers: tuple[str, ...]
+    own: OwnServers = NO_SERVERS
+    asked: Asked
+    results: Path
+    as_json: bool
+    foreign_load: ForeignLoad
+
+
+def plan_searches(request: CapacityRequest, known: Sequence[Contestant]) -> tuple[Experiment, tuple[Contestant, ...]]:
+    """Return the searches as one experiment with all servers, and the servers. Raises UserError."""
+    workload = request.asked.get("workload") if own_servers.has_servers(request.own) else None
+    own = own_servers.resolve(request.own._replace(workload=workload), [server.name for server in known])
+    servers = (*(contestants.find_by_name(known, name) for name in dict.fromkeys(request.servers)), *own)
+    if not servers:
+        raise UserError("name a server (see: ./netdyno list servers), or start your own: --server 'my-server {port}'")
+    for server in servers:
+        if server.manifest.apart:
+            exclusion = "unsafe" if server.manifest.unsafe else "not ranked"
+            raise UserError(f"{server.name} is {exclusion}, so its capacity is not measured")
+    experiment = build_experiment(request.asked, servers)
+    return own_servers.set_requests(experiment, request.own.requests, servers), servers
+
+
+def build_experiment(values: Asked, servers: Sequence[Contestant]) -> Experiment:
+    """Return the searches as an experiment of one scenario. Raises UserError naming the option."""
+    objective = slo.parse(values["slo"], "--slo")
+    workload = contestants.choose_workload(values.get("workload"), servers)
+    is_to_be_measured = any(server.own is not None for server in servers)
+    limits = _plan_search(values, objective, 0.0 if is_to_be_measured else None)
+    given = [option for option in SEARCH if option.name in values]
+    fields = {option.field: values[option.name] for option in given if option.place in ("own", "load", "shared")}
+    names = [server.name for server in servers]
+    search_fields: dict[str, object] = {
+        "name": workload,
+        "workload": workload,
+        "contestants": tuple(names),
+        "metric": CAPACITY,
+        "factors": {RATE: (capacity_search.to_level(limits.start_hz),)},
+        "server": {option.name: values[option.name] for option in given if option.place == "server"},
+    }
+    subject = f"does {names[0]} meet" if len(names) == 1 else f"do {quantities.listed(names)} meet"
+    return Experiment(
+        name=f"{CAPACITY}-{names[0]}",
+        question=f"Up to which rate {subject} {objective.text}?",
+        scenarios=(scenarios.build("capacity", fields | search_fields),),
+        seed=values["seed"],
+        capacity=limits,
+    )
+
+
+def narrow(experiment: Experiment, server: Contestant, values: Asked, rate_hz: float | None) -> Experiment:
+    """Return the search of one server. `rate_hz`: the replies a second that it gave to the first requests; None where
+    there were none."""
+    objective = slo.parse(values["slo"], "--slo")
+    limits = _plan_search(values, objective, rate_hz)
+    (scenario,) = experiment.scenarios
+    narrowed = msgspec.structs.replace(
+        scenario, contestants=(server.name,), factors={RATE: (capacity_search.to_level(limits.start_hz),)}
+    )
+    return msgspec.structs.replace(
+        experiment,
+        name=f"{CAPACITY}-{server.name}",
+        question=f"Up to which rate does {server.name} meet {objective.text}?",
+        scenarios=(narrowed,),
+        capacity=limits,
+    )
+
+
+def _plan_search(values: Asked, objective: Objective, measured_hz: float | None = None) -> CapacityPlan:
+    """Return the bounds of the search: below the least rate a window has too few messages for the objective's
+    percentile. It starts below the rate that was measured, where one was, at a rate that most servers have."""
+    least = float(math.ceil(objective.least_messages() / values["duration"] - 1e-9))
+    most = values["most"]
+    usual = DEFAULT_START_HZ if measured_hz is None else min(most, float(f"{START_SHARE * measured_hz:.2g}"))
+    start = values.get("start", max(usual, least))
+    if start < least:
+        raise UserError(
+            f"--start: at {format_rate(start)}/s a window of {duration_words(values['duration'])} has fewer than "
+            f"{objective.least_messages()} messages, too few for {objective.text}; "
+            f"begin at {format_rate(least)}/s or take a "
+            "longer --duration"
+        )
+    if most < start:
+        raise UserError(
+            f"--most: {format_rate(most)} is below the rate that the search starts at, {format_rate(start)}"
+        )
+    return CapacityPlan(
+        slo=values["slo"],
+        start_hz=start,
+        least_hz=min(least, start),
+        most_hz=most,
+        resolution=values["resolution"],
+        needed=values["needed"],
+    )

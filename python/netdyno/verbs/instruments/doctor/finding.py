@@ -1,0 +1,79 @@
+"""The findings of checks, and the registry of checks."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Literal, NamedTuple, get_args
+
+from netdyno.model.base import Frozen
+from netdyno.verbs.instruments.doctor.system import System
+
+Verdict = Literal["bad", "could be better", "unknown", "good"]
+"""The worst first. `unknown`: the system does not report it, or has no such thing."""
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+class Finding(Frozen):
+    """`effect`: what it does to which figures. `fix`: the command or the setting, empty where none is needed;
+    `needs_root` is that of the fix."""
+
+    name: str
+    found: str
+    verdict: Verdict
+    effect: str
+    fix: str = ""
+    needs_root: bool = False
+
+
+class Opinion(NamedTuple):
+    """The judgement of a check on a system; the name and the effect belong to the check."""
+
+    found: str
+    verdict: Verdict
+    fix: str = ""
+    needs_root: bool = True
+
+
+Judge = Callable[[System], Opinion]
+
+
+class Check(NamedTuple):
+    name: str
+    effect: str
+    judge: Judge
+
+    def examine(self, system: System) -> Finding:
+        """Run the check. The finding has a fix only where something could be better."""
+        opinion = self.judge(system)
+        has_fix = bool(opinion.fix) and opinion.verdict != "good"
+        return Finding(
+            name=self.name,
+            found=opinion.found,
+            verdict=opinion.verdict,
+            effect=self.effect,
+            fix=opinion.fix if has_fix else "",
+            needs_root=has_fix and opinion.needs_root,
+        )
+
+
+_CHECKS: dict[str, Check] = {}
+
+
+def check(name: str, effect: str) -> Callable[[Judge], Judge]:
+    """Make a check of a function that judges a system; `effect` is one sentence."""
+
+    def register(judge: Judge) -> Judge:
+        _CHECKS[name] = Check(name, effect, judge)
+        return judge
+
+    return register
+
+
+def list_checks() -> tuple[Check, ...]:
+    """The checks of every module in checks/, by module and in the order in which they stand there."""
+    package = importlib.import_module("netdyno.verbs.instruments.doctor.checks")
+    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    return tuple(_CHECKS.values())

@@ -1,0 +1,181 @@
+"""The tables of `netdyno list`, each a list of flat objects that print as a table or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from netdyno.kit.errors import UserError
+from netdyno.kit.escape import harmless
+from netdyno.kit.paths import ROOT
+from netdyno.model.claim import Claim
+from netdyno.model.contestant import About
+from netdyno.question import experiment
+from netdyno.question.contestants import codesize
+from netdyno.question.contestants.contestants import Kind, discover
+from netdyno.store import read, schema
+
+Row = dict[str, object]
+
+
+def list_servers() -> list[Row]:
+    """List every server contestant, available or not."""
+    return _list_contestants("server")
+
+
+def list_clients() -> list[Row]:
+    """List every client contestant, available or not."""
+    return _list_contestants("client")
+
+
+def _list_contestants(kind: Kind) -> list[Row]:
+    return [
+        {
+            "name": contestant.name,
+            "model": contestant.manifest.model,
+            "workloads": contestant.manifest.workloads,
+            "transports": contestant.manifest.transports,
+            "threads": contestant.manifest.threads,
+            "clients": contestant.manifest.clients,
+            "available": contestant.available,
+            "why_not": contestant.why_not,
+            "unranked": contestant.manifest.unranked,
+            "unsafe": contestant.manifest.unsafe,
+            "caveats": contestant.manifest.caveats,
+            "summary": contestant.manifest.summary,
+        }
+        for contestant in discover(kind=kind)
+    ]
+
+
+def list_code() -> list[Row]:
+    """List the size of each contestant's code, and of the shared code."""
+    rows: list[Row] = []
+    everyone = codesize.describe(discover(), discover(kind="client"))
+    for about in everyone:
+        size = msgspec.structs.asdict(about.code) if about.code else {}
+        rows.append(
+            {
+                "name": about.name,
+                "kind": about.kind,
+                **size,
+                **_measure_family(about, everyone),
+                "why_not": about.why_no_code,
+            }
+        )
+    return rows
+
+
+def _measure_family(about: About, everyone: Sequence[About]) -> Row:
+    """Return the family of a contestant, and the size of its code with it."""
+    size = codesize.sum_with_family(about, everyone)
+    if about.kind == "shared" or size is None:
+        return {}
+    return {"lines_with_family": size.lines, "complexity_with_family": size.complexity, "family": about.family}
+
+
+def list_workloads() -> list[Row]:
+    """List every workload with the servers that speak it."""
+    speakers: dict[str, list[str]] = {}
+    for contestant in discover():
+        for workload in contestant.manifest.workloads:
+            speakers.setdefault(workload, []).append(contestant.name)
+    return [{"name": name, "servers": speakers[name]} for name in sorted(speakers)]
+
+
+def list_experiments() -> list[Row]:
+    """List every experiment of the repository; one that cannot be read has the reason."""
+    folder = experiment.find_experiments_folder()
+    rows: list[Row] = []
+    for name in experiment.list_names(folder):
+        try:
+            loaded = experiment.load(folder / f"{name}.toml")
+        except UserError as error:
+            rows.append({"name": name, "question": f"(broken: {error})", "sizes": [], "blocks": 0, "scenarios": []})
+            continue
+        scenarios = [scenario.name for scenario in loaded.scenarios]
+        sizes = experiment.list_sizes(folder / f"{name}.toml")
+        rows.append(
+            {"name": name, "question": loaded.question, "sizes": sizes, "blocks": loaded.blocks, "scenarios": scenarios}
+        )
+    return rows
+
+
+def list_claims() -> list[Row]:
+    """List every claim that an experiment of the repository tests; one that cannot be read has the reason."""
+    folder = experiment.find_experiments_folder()
+    rows: list[Row] = []
+    for name in experiment.list_names(folder):
+        try:
+            loaded = experiment.load(folder / f"{name}.toml")
+        except UserError as error:
+            rows.append({"id": "", "experiment": name, "text": f"(broken: {error})"})
+            continue
+        if not loaded.parts:  # else they are the parts' claims
+            rows += [_claim_row(name, claim) for claim in loaded.claims]
+    return rows
+
+
+def _claim_row(experiment_name: str, claim: Claim) -> Row:
+    tests = [f"{test.__struct_config__.tag} of {test.metric}" for test in claim.tests]
+    return {
+        "id": claim.id,
+        "experiment": experiment_name,
+        "tests": list(dict.fromkeys(tests)),
+        "needs": claim.needs,
+        "needs_to_confirm": claim.needs_to_confirm,
+        "needs_to_refute": claim.needs_to_refute,
+        "text": claim.text,
+        "published": claim.published,
+    }
+
+
+def list_runs(results: Path = ROOT / "results") -> list[Row]:
+    """List every stored run, oldest first; one that cannot be read has the reason."""
+    rows: list[Row] = []
+    for run_id in read.run_ids(results):
+        try:
+            rows.append(dict(read.summary(results / run_id / schema.FILE_NAME)))
+        except UserError as error:
+            rows.append({"id": run_id, "error": str(error)})
+    return rows
+
+
+LISTS: Mapping[str, Callable[[], list[Row]]] = {
+    "servers": list_servers,
+    "clients": list_clients,
+    "code": list_code,
+    "workloads": list_workloads,
+    "experiments": list_experiments,
+    "claims": list_claims,
+}
+
+
+_HIDDEN = ("summary", "caveats", "clients", "tests", "published")
+
+
+def as_text(what: str, rows: list[Row]) -> str:
+    """Format the rows as an aligned table for a terminal or a pipe. The columns that do not fit are in the JSON
+    only."""
+    if not rows:
+        return f"no {what} yet"
+    columns = [key for key in dict.fromkeys(key for row in rows for key in row) if key not in _HIDDEN]
+    lines = [[harmless(_format_cell(row.get(key))) for key in columns] for row in rows]
+    used = [index for index in range(len(columns)) if any(line[index] for line in lines)]
+    table = [[columns[index].replace("_", " ") for index in used], *([line[index] for index in used] for line in lines)]
+    widths = [max(len(line[column]) for line in table) for column in range(len(used))]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in table
+    )
+
+
+def _format_cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in value.items() if count)
+    if isinstance(value, list | tuple):
+        return " ".join(str(item) for item in value)
+    return "" if value is None else str(value)

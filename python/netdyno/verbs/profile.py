@@ -1,0 +1,215 @@
+"""`netdyno profile`: the functions in which one server spends its time, or in which two differ."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from msgspec.structs import replace
+
+from netdyno.kit import quantities
+from netdyno.kit.errors import UserError
+from netdyno.kit.escape import harmless, harmless_lines
+from netdyno.kit.files import write_whole
+from netdyno.kit.paths import build_dir
+from netdyno.measure.run import needed, preparation, runner
+from netdyno.measure.trial import first_requests, profiled
+from netdyno.measure.trial.context import TrialContext, ignore_progress
+from netdyno.model.base import type_level
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.levels import middle
+from netdyno.model.options import Settings, settings
+from netdyno.model.profile import Profile, Profiled
+from netdyno.question import plan, scenarios
+from netdyno.question.contestants import contestants
+from netdyno.question.plan import Cell
+from netdyno.question.profile import LOAD
+from netdyno.store import profiles
+from netdyno.verbs import own_servers
+from netdyno.verbs.flags import Asked
+from netdyno.verbs.own_servers import NO_SERVERS, OwnServers
+
+MOST_SERVERS = 2
+PAGE_NAME = "profile.html"
+LEAST_WINDOW_S = 1.0
+"""The least window of a profile beside a run, because the run's own windows may be too short to show much."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileRequest:
+    """The request of `netdyno profile`: servers by name, and the user's own; `asked` has a value for each option of
+    LOAD that has one."""
+
+    servers: tuple[str, ...]
+    own: OwnServers = NO_SERVERS
+    asked: Asked
+    results: Path
+    as_json: bool
+
+
+def run(request: ProfileRequest) -> int:
+    """Profile the servers. Return 0 where each has a profile, 1 where one is missing, 128 + signal when interrupted."""
+    build = build_dir()
+    servers = _find_servers(request, build)
+    scenario = build_scenario(request.asked, servers)
+    experiment = Experiment(name="profile", question="Where does the time go?", scenarios=(scenario,))
+    experiment = own_servers.set_requests(experiment, request.own.requests, servers)
+    ready = needed.make(experiment, servers, [], build).servers
+    preparation.check(experiment, ready, build)
+    _, folder = preparation.create_folder(request.results, "profile-" + "-".join(server.name for server in ready)[:100])
+    with preparation.discard_if_refused(folder):
+        context, _ = preparation.set_up(
+            experiment, ready, clients=(), build=build, folder=folder, progress=ignore_progress, foreign_load="count"
+        )
+        first = first_requests.check(experiment, {server.name: server for server in ready}, context)
+    (scenario,) = first.experiment.scenarios
+    output = sys.stderr if request.as_json else sys.stdout
+    measured: list[Profile] = []
+    try:
+        with runner.raise_on_signals():
+            for number, server in enumerate(ready):
+                print(f"{server.name}: {load_words(scenario)}, twice under perf", file=output, flush=True)
+                task = _build_task(number, scenario, {}, settings(scenario, {}), server, context)
+                measured += profiled.profile(task, context)
+    except runner.Interrupted as signalled:
+        return signalled.exit_code
+    return _present_profiles(measured, scenario, folder, request.as_json)
+
+
+def build_scenario(values: Asked, servers: Sequence[Contestant]) -> Scenario:
+    """Return the load under which they are profiled. Raises UserError naming the option."""
+    workload = contestants.choose_workload(values.get("workload"), servers)
+    given = [option for option in LOAD if option.name in values]
+    fields = {option.field: values[option.name] for option in given if option.place in ("own", "load", "shared")}
+    rate = values.get("rate")
+    load_fields: dict[str, object] = {
+        "name": workload,
+        "workload": workload,
+        "contestants": tuple(server.name for server in servers),
+        "arrivals": "closed" if rate is None else "poisson",
+        "server": {option.name: values[option.name] for option in given if option.place == "server"},
+    }
+    return scenarios.build("profile", fields | load_fields, has_depth="depth" in values)
+
+
+def _find_servers(request: ProfileRequest, build: Path) -> list[Contestant]:
+    if request.own.addresses:
+        raise UserError(
+            "--address: an already running server is not profiled, because that would slow it down for others"
+        )
+    everyone = contestants.discover(build=build)
+    is_sent_bytes = "send" in request.own.requests or not request.own.commands
+    own = request.own._replace(workload=None if is_sent_bytes else request.asked.get("workload"))
+    servers = [contestants.find_by_name(everyone, name) for name in request.servers]
+    servers += own_servers.resolve(own, [server.name for server in everyone])
+    if not 1 <= len(servers) <= MOST_SERVERS or len({server.name for server in servers}) < len(servers):
+        raise UserError("a profile is of one server, or of two different ones (see: list servers; --server COMMAND)")
+    return servers
+
+
+def load_words(scenario: Scenario) -> str:
+    """Describe the load of both in one line."""
+    pace = "as fast as they are answered" if scenario.rate is None else f"{scenario.rate:g} messages/s"
+    return (
+        f"{scenario.workload} over {quantities.plural(scenario.connections, 'connection')}, {pace}, "
+        f"{scenario.duration_s:g} s"
+    )
+
+
+def _build_task(
+    number: int,
+    scenario: Scenario,
+    levels: dict[str, type_level],
+    load_settings: Settings,
+    server: Contestant,
+    context: TrialContext,
+) -> profiled.ProfileTask:
+    """Return the task of a server at a combination of levels. A server that cannot have it says why in its profile."""
+    cell = Cell(block=0, position=number, scenario=scenario.name, contestant=server.name, levels=levels)
+    why_skipped = plan.explain_skip(server, scenario, levels, context.clients)
+    possible = replace(server, available=False, why_not=why_skipped) if why_skipped else server
+    return profiled.ProfileTask(cell, load_settings, possible)
+
+
+def _present_profiles(measured: Sequence[Profile], scenario: Scenario, folder: Path, as_json: bool) -> int:
+    from netdyno.present.profile import render_page
+    from netdyno.present.prose import profile as prose
+
+    question = Profiled(load=load_words(scenario), profiles=tuple(measured))
+    folded = profiles.write(question, folder, "profile")
+    target = (folder / PAGE_NAME).resolve()
+    write_whole(target, render_page(question))
+    entries = [
+        {
+            "server": profile.server,
+            "sort": profile.sort,
+            "folded": str(folded[profile.server, profile.sort]) if profile.stacks else None,
+            "seconds": profile.total_us / 1e6,
+            "samples": profile.samples,
+            "notes": prose.list_notes(profile),
+        }
+        for profile in measured
+    ]
+    if as_json:
+        print(json.dumps({"report": str(target), "profiles": entries}), flush=True)
+    else:
+        print(f"{_describe_notes(measured)}\n{harmless(f'profile: {target}')}", flush=True)
+    return 0 if all(profile.stacks or profile.sort == "off-cpu" for profile in measured) else 1
+
+
+def _describe_notes(measured: Sequence[Profile]) -> str:
+    """Return the notes on each profile, one a line."""
+    from netdyno.present.prose import profile as prose
+
+    return harmless_lines(
+        "\n".join(
+            f"{profile.server}, {profile.sort}: {note}" for profile in measured for note in prose.list_notes(profile)
+        )
+    )
+
+
+def run_after_trials(
+    experiment: Experiment, ready: needed.PreparedContestants, folder: Path, build: Path, output: IO[str]
+) -> None:
+    """Profile a run's servers once its trials are over, for its report: each question at the one combination in the
+    middle of its levels. The profiles stay in the run's folder. Ctrl-C ends them and leaves the run as it is."""
+    context, _ = preparation.set_up(
+        experiment,
+        ready.servers,
+        clients=ready.clients,
+        build=build,
+        folder=folder,
+        progress=ignore_progress,
+        foreign_load="count",
+    )
+    named = {server.name: server for server in ready.servers}
+    with suppress(runner.Interrupted), runner.raise_on_signals():
+        for scenario in experiment.scenarios:
+            measured: list[Profile] = []
+            chosen = middle(scenario)
+            load_settings = settings(scenario, chosen)
+            load_settings = replace(load_settings, duration_s=max(load_settings.duration_s, LEAST_WINDOW_S))
+            for number, name in enumerate(scenario.contestants):
+                task = _build_task(number, scenario, chosen, load_settings, named[name], context)
+                measured += profiled.profile(task, context)
+            question = Profiled(
+                question=scenario.name, load=describe_load(load_settings, chosen), profiles=tuple(measured)
+            )
+            profiles.write(question, folder, f"{profiles.OF_QUESTION}{scenario.name}")
+            print(
+                f"profile of {harmless(scenario.name)}: {question.load}\n{_describe_notes(measured)}",
+                file=output,
+                flush=True,
+            )
+
+
+def describe_load(load_settings: Settings, levels: Mapping[str, type_level]) -> str:
+    """Describe the load of a combination in one line."""
+    level_words = "".join(f", {name} {level}" for name, level in levels.items())
+    return f"{load_settings.workload}{level_words}, {load_settings.duration_s:g} s"

@@ -1,0 +1,69 @@
+"""A file appears whole or not at all, and what is no regular file stays what it is."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from netdyno.kit.files import write_whole
+from tests.support.nodes import NODES
+
+
+def test_a_file_is_replaced_by_the_whole_new_one(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    write_whole(file, "the first")
+    with file.open() as old:
+        write_whole(file, b"the second")
+        assert old.read() == "the first", "who reads the old one has it to its end"
+    assert file.read_text() == "the second"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_what_is_no_regular_file_is_written_and_stays_what_it_is(name: str, tmp_path: Path) -> None:
+    node, content = NODES[name](tmp_path)
+    kind = stat.S_IFMT(node.lstat().st_mode)
+    write_whole(node, "new")
+    assert stat.S_IFMT(node.lstat().st_mode) == kind
+    assert content() in {"new", ""}
+    if name != "device":
+        assert content() == "new"
+
+
+def test_a_link_to_a_file_is_replaced_behind_it_in_one_step(tmp_path: Path) -> None:
+    node, _ = NODES["link"](tmp_path)
+    with node.open() as old:
+        write_whole(node, "new")
+        assert old.read().startswith("the old one")
+
+
+@pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
+def test_a_descriptor_goes_on_where_it_stands(folder: str, tmp_path: Path) -> None:
+    """As with /dev/stdout, which is /dev/fd/1."""
+    with (tmp_path / "output").open("wb", buffering=0) as output:
+        output.write(b"before ")
+        write_whole(Path(folder) / str(output.fileno()), "between")
+        output.write(b" after")
+    assert (tmp_path / "output").read_text() == "before between after"
+
+
+def test_a_pipe_that_is_open_is_written_by_its_number(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    (tmp_path / "link").symlink_to(f"/dev/fd/{writing}")
+    write_whole(tmp_path / "link", "new")
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert pipe.read() == "new"
+
+
+def test_what_cannot_be_written_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    for path in (tmp_path / "nowhere" / "file", tmp_path):
+        with pytest.raises(OSError, match=r"No such file|Is a directory"):
+            write_whole(path, "new")
+    (tmp_path / "round").symlink_to("round")
+    with pytest.raises(OSError, match="Too many levels"):
+        write_whole(tmp_path / "round", "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["round"]

@@ -1,0 +1,10 @@
+from netdyno.measure.audits.turns import turns
+from netdyno.model.load_result import Audit
+
+
+def fails() -> Audit:
+    return turns(kept=3, planned=8, dropped=17)
+
+
+def passes() -> Audit:
+    return turns(kept=8, planned=8, dropped=1)

@@ -1,0 +1,186 @@
+"""The user's own servers: what a command line makes of them, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from netdyno.kit import addresses
+from netdyno.kit.errors import UserError
+from netdyno.measure.trial.command import build_server_command
+from netdyno.model.contestant import Contestant, Own
+from netdyno.model.experiment import Scenario
+from netdyno.model.options import settings
+from netdyno.model.server_options import added_options
+from netdyno.question.contestants import codesize, own, stand_in
+from netdyno.question.plan import explain_skip
+
+SERVER = f"{sys.executable} -m mine --port {{port}}"
+
+
+def mine(command: str = SERVER) -> Contestant:
+    return own.make_contestant("mine", Own(command=command, workload="http"))
+
+
+def named(commands: list[str], names: list[str], taken: list[str]) -> tuple[Contestant, ...]:
+    return own.make_contestants([Own(command=line, workload="http") for line in commands], names, taken)
+
+
+def test_each_is_called_as_it_is_asked_to_be_or_as_its_program() -> None:
+    contestants = named([SERVER, SERVER, "'/no such/a server' {port}"], ["old"], ["new"])
+    program = sys.executable.rpartition("/")[2]
+    assert [contestant.name for contestant in contestants] == ["old", program, "a-server"]
+    again = named([SERVER, SERVER], [], [])
+    assert [contestant.name for contestant in again] == [program, f"{program}-2"]
+    assert contestants[1].available
+    assert "/no such/a server" in contestants[2].why_not
+
+
+@pytest.mark.parametrize(
+    ("commands", "names", "message"),
+    [
+        (["mine --port 80"], [], "write {port} there"),
+        (["mine '{port}"], [], "cannot be read as a shell would"),
+        (["mine \udcff {port}"], [], "is no text"),
+        ([SERVER], ["a", "b"], "--as 'b': there is no --server or --address for this name"),
+        ([SERVER], ["epoll"], "there is a server of that name already"),
+        ([SERVER, SERVER], ["a", "a"], "there is a server of that name already"),
+        ([SERVER], ["a/b"], "is no name"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_clear_line(commands: list[str], names: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=r"^[^\n]+$") as error:
+        named(commands, names, ["epoll"])
+    assert message in str(error.value)
+
+
+def test_it_gets_a_port_and_no_option() -> None:
+    scenario = Scenario(name="web", workload="http", server={"backlog": 7}, where_possible={"threads": "cores"})
+    assert added_options(mine(), settings(scenario, {}), cores=2) == {}
+    command = build_server_command(mine(), settings(scenario, {}), cores=2)
+    arguments = stand_in.parse(command[command.index(str(own.STAND_IN)) + 1 :])
+    assert arguments.address == "127.0.0.1"
+    assert stand_in.fill_in(arguments.command, arguments.address, 81) == [sys.executable, "-m", "mine", "--port", "81"]
+
+
+def test_a_listen_of_its_own_stays_its_own() -> None:
+    arguments = stand_in.parse(
+        ["mine", "--listen", "{address}:{port}", "--listen", "tcp://10.77.0.1:0", "--workload", "x"]
+    )
+    assert stand_in.fill_in(arguments.command, arguments.address, 81) == ["mine", "--listen", "10.77.0.1:81"]
+
+
+def test_levels_of_a_server_option_are_skipped() -> None:
+    scenario = Scenario(name="web", workload="http", factors={"backlog": (1, 2), "connections": (1, 2)})
+    assert explain_skip(mine(), scenario, {"backlog": 1, "connections": 2}).endswith("does not get the options backlog")
+    assert explain_skip(mine(), scenario, {"connections": 2}) == ""
+
+
+def test_a_stored_run_knows_how_to_start_it_again() -> None:
+    (about, *_) = codesize.describe([mine()], [])
+    assert about.own == Own(command=SERVER, workload="http")
+    assert about.code is None
+    assert own.restore_servers([about]) == (mine(),)
+
+
+@pytest.mark.parametrize(
+    ("address", "numeric", "name"),
+    [
+        ("tcp://127.0.0.1:9000", "tcp://127.0.0.1:9000", "127.0.0.1-9000"),
+        ("tcp://[::1]:9000", "tcp://[::1]:9000", "1-9000"),
+    ],
+)
+def test_one_at_an_address_is_called_as_that(address: str, numeric: str, name: str) -> None:
+    (contestant,) = own.make_contestants([own.resolve_server(address, "echo", may_be_loaded=False)], [], [])
+    assert contestant.own == Own(command="", workload="echo", address=numeric)
+    assert contestant.name == name
+    assert not any("not on the loopback" in caveat for caveat in contestant.manifest.caveats)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9000", "tcp://127.0.0.1", "tcp://:9000", "tcp://127.0.0.1:99999", ""])
+def test_what_is_no_address_is_one_clear_line(address: str) -> None:
+    with pytest.raises(UserError, match=r"^--address .* write http://HOST\[:PORT\][^\n]*$"):
+        own.resolve_server(address, "http", may_be_loaded=True)
+
+
+def test_a_name_that_no_host_can_have_is_one_clear_line() -> None:
+    with pytest.raises(UserError, match=r"^--address 'tcp://a\.\.b:80': a\.\.b is no name of a host$"):
+        own.resolve_server("tcp://a..b:80", "http", may_be_loaded=True)
+
+
+def test_beyond_the_loopback_somebody_has_to_answer_for_it() -> None:
+    with pytest.raises(UserError, match="--yes-i-may-load-it"):
+        own.resolve_server("tcp://192.0.2.1:9000", "http", may_be_loaded=False)
+    allowed = own.resolve_server("tcp://192.0.2.1:9000", "http", may_be_loaded=True)
+    assert "confirmed that it may be loaded" in own._list_caveats(allowed.address)[-1]
+
+
+def test_a_name_of_which_one_address_is_beyond_the_loopback_is_beyond_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = (addresses.SocketAddress(socket.AF_INET, (host, 9000)) for host in ("127.0.0.1", "192.0.2.1"))
+    monkeypatch.setattr(addresses, "resolve", lambda _host, _port: [here, there])
+    with pytest.raises(UserError, match="--yes-i-may-load-it"):
+        own.resolve_server("tcp://both.example:9000", "http", may_be_loaded=False)
+
+
+def test_one_that_stands_already_cannot_be_put_behind_a_link() -> None:
+    there = own.make_contestant("there", Own(command="", workload="http", address="tcp://127.0.0.1:1"))
+    there = msgspec.structs.replace(there, available=True)
+    lan = Scenario(name="web", workload="http", link="lan")
+    assert "cannot be put behind the link" in explain_skip(there, lan, {})
+    assert explain_skip(mine(), lan, {}) == ""
+
+
+def test_work_that_it_is_not_told_of_is_skipped() -> None:
+    work = Scenario(name="web", workload="http", server={"service-time": "10us"})
+    assert explain_skip(mine(), work, {}).endswith("does not get the options service-time")
+    encrypted = Scenario(name="web", workload="http", server={"service-time": "10us", "tls": "on"})
+    assert explain_skip(mine(), encrypted, {}).endswith("does not get the options service-time and tls")
+    plain = Scenario(name="web", workload="http", server={"tls": "off"})
+    assert explain_skip(mine(), plain, {}) == ""
+
+
+IPV4 = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 0000000000000000
+   1: 00000000:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 112 1 0000000000000000
+   2: 0200007F:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 113 1 0000000000000000
+   3: 0100007F:2328 0100007F:D431 01 00000000:00000000 00:00000000 00000000     0        0 114 1 0000000000000000
+   4: 0100007F:2329 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 115 1 0000000000000000
+"""
+IPV6 = """  sl  local_address                         remote_address                        st tx_queue rx_queue tr
+   0: 00000000000000000000000001000000:2328 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 211 1 0
+   1: 00000000000000000000000000000000:2328 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 212 1 0
+"""
+
+
+def test_who_listens_is_found_in_the_tables_of_the_kernel() -> None:
+    assert list(stand_in.find_sockets(IPV4, "127.0.0.1", 9000)) == ["111", "112"]
+    assert list(stand_in.find_sockets(IPV6, "::1", 9000)) == ["211", "212"]
+    assert list(stand_in.find_sockets(IPV6, "127.0.0.1", 9000)) == ["212"]
+
+
+def test_a_descriptor_that_is_closed_meanwhile_hides_nobody(tmp_path: Path) -> None:
+    """The order in which they are listed does not matter."""
+    for pid, gone, listens in (("7", "3", "4"), ("8", "4", "3")):
+        folder = tmp_path / pid / "fd"
+        folder.mkdir(parents=True)
+        (tmp_path / pid / "stat").write_text(f"{pid} (a (b) c) S 1 7 7 0")
+        (folder / gone).touch()  # it cannot be read as a link
+        (folder / listens).symlink_to("socket:[111]")
+    assert stand_in.find_holders(["111"], tmp_path) == {7: 1, 8: 1}
+
+
+def test_who_started_the_load_is_not_taken_for_the_server() -> None:
+    """Otherwise the load would be counted as the server's."""
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        port = listens.getsockname()[1]
+        script = f"import sys; sys.path.insert(0, {str(own.STAND_IN.parent)!r}); import stand_in; "
+        script += f"print(stand_in.find_process('127.0.0.1', {port}))"
+        assert stand_in.find_process("127.0.0.1", port) == os.getpid()
+        child = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
+    assert child.stdout.strip() == "None"
