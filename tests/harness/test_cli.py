@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from netdyno.present.plain import derive_type
 from netdyno.present.terminal.console import Console
 from netdyno.question.contestants.contestants import discover
 from netdyno.store import read, schema
-from netdyno.verbs import checks, cli
+from netdyno.verbs import checks, cli, listing
 from netdyno.verbs.cli import main
 from tests.support.builders.made_run import made_run
 from tests.support.builders.stored import stored
@@ -426,9 +427,19 @@ def test_who_is_unsafe_is_listed_as_such(capsys: pytest.CaptureFixture[str]) -> 
     assert unsafe[UNSAFE.name] == UNSAFE.manifest.unsafe
     assert unsafe[SERVER] == ""
     cli.main(["list", "servers"])
-    heading, *lines = capsys.readouterr().out.splitlines()
-    assert heading.split()[-1] == "unsafe"
-    assert [line.split()[0] for line in lines if UNSAFE.manifest.unsafe in line] == [UNSAFE.name]
+    lines = capsys.readouterr().out.splitlines()
+    (row,) = (number for number, line in enumerate(lines) if line.split()[0] == UNSAFE.name)
+    said = " ".join(itertools.takewhile(lambda line: line.startswith("  "), lines[row + 1 :])).split()
+    assert f"unsafe: {UNSAFE.manifest.unsafe}" in " ".join(said)
+
+
+def test_a_list_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for columns in (40, 80, 130):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        for what in listing.LISTS:
+            cli.main(["list", what])
+            wide = [line for line in capsys.readouterr().out.splitlines() if len(line) > max(columns, listing.WIDTH)]
+            assert [line for line in wide if len(line.split()) > 1] == [], "only a path goes on"
 
 
 @pytest.mark.usefixtures("undrawn")

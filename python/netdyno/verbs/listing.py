@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -153,22 +155,56 @@ LISTS: Mapping[str, Callable[[], list[Row]]] = {
 }
 
 
-_HIDDEN = ("summary", "caveats", "clients", "tests", "published")
+_IN_JSON_ONLY = {
+    *("summary", "caveats", "clients", "available", "workloads", "transports"),  # of contestants
+    *("kind", "files", "functions", "complexity_max", "complexity_with_family", "family"),  # of code
+    *("scenarios", "tests", "published", "started_at", "finished_at"),
+}
+_NOTES = {
+    "unranked": "unranked",
+    "unsafe": "unsafe",
+    "needs": "needs",
+    "needs_to_confirm": "needs to confirm",
+    "needs_to_refute": "needs to refute",
+    "why_not": "not available",
+    "error": "error",
+}
+"""What only some rows have, which stands below them, and its title."""
+_LAST = ("model", "question", "text", "servers", "trials")
+"""The long column of each list, which stands last and goes on in further lines."""
+WIDTH = 80
+"""The columns of a pipe, and the least that a terminal is taken to have."""
 
 
 def as_text(what: str, rows: list[Row]) -> str:
-    """Format the rows as an aligned table for a terminal or a pipe. The columns that do not fit are in the JSON
-    only."""
+    """Format the rows as an aligned table of at most the terminal's width, the notes of a row below it. The JSON has
+    more columns."""
     if not rows:
         return f"no {what} yet"
-    columns = [key for key in dict.fromkeys(key for row in rows for key in row) if key not in _HIDDEN]
-    lines = [[harmless(_format_cell(row.get(key))) for key in columns] for row in rows]
-    used = [index for index in range(len(columns)) if any(line[index] for line in lines)]
-    table = [[columns[index].replace("_", " ") for index in used], *([line[index] for index in used] for line in lines)]
-    widths = [max(len(line[column]) for line in table) for column in range(len(used))]
-    return "\n".join(
-        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in table
+    texts = [{key: harmless(_format_cell(value)) for key, value in row.items()} for row in rows]
+    shown = [key for key in dict.fromkeys(key for row in texts for key in row) if key not in {*_IN_JSON_ONLY, *_NOTES}]
+    columns = sorted((key for key in shown if any(row.get(key) for row in texts)), key=lambda key: key in _LAST)
+    titles = {key: key.replace("_", " ") for key in columns}
+    widths = [max(len(row.get(key, "")) for row in (titles, *texts)) for key in columns[:-1]]
+    width = max(WIDTH, shutil.get_terminal_size().columns)
+    return "\n".join(line for row in (titles, *texts) for line in _format_row(row, columns, widths, width))
+
+
+def _format_row(row: Mapping[str, str], columns: Sequence[str], widths: Sequence[int], width: int) -> list[str]:
+    start = "".join(f"{row.get(key, ''):{size}}  " for key, size in zip(columns, widths, strict=False))
+    lines = _wrap(row.get(columns[-1], ""), start, " " * len(start), width)
+    for key, title in _NOTES.items():
+        if row.get(key):
+            lines += _wrap(row[key], f"    {title}: ", " " * 6, width)
+    return lines
+
+
+def _wrap(text: str, start: str, indent: str, width: int) -> list[str]:
+    """Wrap a text that begins after `start`, and without any of it."""
+    lines = textwrap.wrap(
+        text, width, initial_indent=start, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
+    return lines or [start.rstrip()]
 
 
 def _format_cell(value: object) -> str:
