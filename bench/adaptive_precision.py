@@ -31,7 +31,7 @@ from netdyno.kit.statistics.stats import Floats
 NOISE = 0.05
 """Standard deviation of the log figure of one trial, unless stated otherwise."""
 BUDGET = 50
-Draw = Callable[[np.random.Generator, tuple[int, int, int]], Floats]
+DrawRuns = Callable[[np.random.Generator, tuple[int, int, int]], Floats]
 """A function from (runs, blocks, contestants) to logs of figures of equal contestants."""
 
 
@@ -75,20 +75,20 @@ def one_is_skewed(random: np.random.Generator, shape: tuple[int, int, int]) -> F
 
 
 @dataclass(frozen=True)
-class Machine:
+class SimulatedMachine:
     """`asked` are the requested precisions: one that is reached early, and one that takes longer."""
 
-    draw: Draw
+    draw: DrawRuns
     asked: tuple[float, float]
 
 
 MACHINES = {
-    "log-normal": Machine(log_normal, (0.06, 0.04)),
-    "drifting": Machine(drifting, (0.15, 0.10)),
-    "slow trials": Machine(slow_trials, (0.15, 0.10)),
-    "moody": Machine(moody, (0.06, 0.04)),
-    "heavy tails": Machine(heavy_tails, (0.06, 0.04)),
-    "one skewed": Machine(one_is_skewed, (0.09, 0.06)),
+    "log-normal": SimulatedMachine(log_normal, (0.06, 0.04)),
+    "drifting": SimulatedMachine(drifting, (0.15, 0.10)),
+    "slow trials": SimulatedMachine(slow_trials, (0.15, 0.10)),
+    "moody": SimulatedMachine(moody, (0.06, 0.04)),
+    "heavy tails": SimulatedMachine(heavy_tails, (0.06, 0.04)),
+    "one skewed": SimulatedMachine(one_is_skewed, (0.09, 0.06)),
 }
 DIFFERENCES = {"none": 0.0, "as asked": 1.0, "five times": 5.0}
 """The difference between the last contestant and the first, in units of the requested precision. Of four, the third
@@ -151,18 +151,18 @@ def by_rule(looks: Looks, requested: float) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StoppingOutcome:
     blocks: float
     at_budget: float
     covered: float
     false_alarms: float | None
 
 
-def outcome(series: Floats, looks: Looks, truth: Floats, ends: NDArray[np.int64]) -> Outcome:
+def outcome(series: Floats, looks: Looks, truth: Floats, ends: NDArray[np.int64]) -> StoppingOutcome:
     runs = np.arange(len(ends))
     covered = (looks.low[ends, runs] <= truth) & (truth <= looks.high[ends, runs])
     equal = np.isclose(truth, 0)
-    return Outcome(
+    return StoppingOutcome(
         blocks=float(ends.mean()),
         at_budget=float((ends == series.shape[1]).mean()),
         covered=float(covered.mean()),
@@ -185,7 +185,7 @@ def false_alarms(looks: Looks, equal: NDArray[np.bool_], ends: NDArray[np.int64]
 class Simulation:
     """Runs over one machine."""
 
-    def __init__(self, machine: Machine, contestants: int, runs: int) -> None:
+    def __init__(self, machine: SimulatedMachine, contestants: int, runs: int) -> None:
         logs = machine.draw(np.random.default_rng(contestants), (runs, BUDGET, contestants))
         self._contestants = contestants
         self._pairs = list(itertools.combinations(range(contestants), 2))
@@ -195,7 +195,7 @@ class Simulation:
         """Return the differences of each two contestants, along the last axis."""
         return np.stack([figures[..., first] - figures[..., second] for first, second in self._pairs], axis=-1)
 
-    def outcomes(self, times: float, requested: float) -> Iterator[Outcome]:
+    def outcomes(self, times: float, requested: float) -> Iterator[StoppingOutcome]:
         """Yield the outcome of each rule, in the order of RULES, over the same runs."""
         effects = np.zeros(self._contestants)
         effects[-1] = times * math.log1p(requested)
@@ -223,7 +223,7 @@ def main(runs: int, noise: str | None) -> None:
                 print(f"{name:13}{contestants:8}{requested:7.0%}  {difference:12}{rows}", flush=True)
 
 
-def row(outcome: Outcome) -> str:
+def row(outcome: StoppingOutcome) -> str:
     false = "-" if outcome.false_alarms is None else f"{outcome.false_alarms:.1%}"
     return f"| {'':10}{outcome.blocks:7.1f}{outcome.at_budget:6.0%}{outcome.covered:9.1%}{false:>7} "
 

@@ -78,7 +78,7 @@ DISTURB = Path(__file__).with_name("disturb.py")
 MOST_DISTURBED_S = 1200
 
 
-class Verdict(NamedTuple):
+class RunVerdict(NamedTuple):
     """The result of one run for a server against the first: `ratio` is its metric over the first's."""
 
     ratio: float
@@ -100,7 +100,7 @@ class Summary(NamedTuple):
     half_width: float
 
 
-def summarise(verdicts: Sequence[Verdict], metric: str, *, equal: bool = False) -> Summary:
+def summarise(verdicts: Sequence[RunVerdict], metric: str, *, equal: bool = False) -> Summary:
     """Count the decisions of the runs. Of equal servers every difference is wrong. Pure."""
     ratios = [verdict.ratio for verdict in verdicts if not math.isnan(verdict.ratio)]
     right = 0 if equal else sum(verdict.is_right(metric) for verdict in verdicts)
@@ -113,19 +113,19 @@ def summarise(verdicts: Sequence[Verdict], metric: str, *, equal: bool = False) 
     )
 
 
-def verdict_of(comparison: Comparison, base: str) -> Verdict:
+def verdict_of(comparison: Comparison, base: str) -> RunVerdict:
     """Return a comparison as a verdict on the side that is not the base. Pure."""
     ratio = comparison.ratio if comparison.b == base else 1 / comparison.ratio
     interval = comparison.interval
     half_width = math.sqrt(interval.high / interval.low) - 1 if interval is not None and interval.low > 0 else math.inf
-    return Verdict(ratio, half_width, comparison.different)
+    return RunVerdict(ratio, half_width, comparison.different)
 
 
-def find_verdicts(run: Run, question: str) -> dict[tuple[str, str], Verdict]:
+def find_verdicts(run: Run, question: str) -> dict[tuple[str, str], RunVerdict]:
     """Return the verdicts on each planted server by name and metric. A server that was not compared is
     undecided. Pure."""
     (findings,) = analyse(run).scenarios
-    undecided = Verdict(math.nan, math.inf, different=False)
+    undecided = RunVerdict(math.nan, math.inf, different=False)
     verdicts = {(name, metric): undecided for metric in METRICS[question] for name in PLANTED[question] if name != BASE}
     for axis in findings.axes:
         for comparison in axis.comparisons:
@@ -194,7 +194,7 @@ def disturbing(seed: int, *, is_on: bool) -> Iterator[None]:
 
 
 def print_summary(
-    verdicts_by_cell: Mapping[tuple[str, OnOff, str, str], Sequence[Verdict]],
+    verdicts_by_cell: Mapping[tuple[str, OnOff, str, str], Sequence[RunVerdict]],
     minutes: Mapping[tuple[str, OnOff], Sequence[float]],
 ) -> None:
     """Print one line for each planted difference, metric and setting."""
@@ -231,7 +231,7 @@ def main() -> None:
     options = parser.parse_args()
     if not options.server.is_file():
         raise SystemExit(f"{options.server} is not built: cmake --build {build_dir()} --target planted_server")
-    verdicts_by_cell: dict[tuple[str, OnOff, str, str], list[Verdict]] = defaultdict(list)
+    verdicts_by_cell: dict[tuple[str, OnOff, str, str], list[RunVerdict]] = defaultdict(list)
     minutes: dict[tuple[str, OnOff], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as temporary:
         for number in Batches(60 * options.minutes):

@@ -170,7 +170,7 @@ def told_apart(p_values: Floats) -> Bools:
 
 # --- machines ----------------------------------------------------------------------------------------------------
 
-Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
+DrawSample = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
 
 def log_normal(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -180,7 +180,7 @@ def log_normal(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return np.asarray((np.exp(random.normal(0, 0.75, shape)) - math.exp(variance / 2)) / spread)
 
 
-NOISE: dict[str, Draw] = {
+NOISE: dict[str, DrawSample] = {
     "normal": lambda random, shape: random.normal(size=shape),
     "log-normal": log_normal,
     "t, 2 df": lambda random, shape: random.standard_t(2, shape) * 0.826,
@@ -243,7 +243,7 @@ def machines() -> dict[str, Callable[[int, int], Floats]]:
     """Return functions from (runs, blocks) to log figures of equal contestants, by name."""
 
     def make_machine(
-        draw: Draw, bend: Callable[[Floats, np.random.Generator], Floats] | None
+        draw: DrawSample, bend: Callable[[Floats, np.random.Generator], Floats] | None
     ) -> Callable[[int, int], Floats]:
         def logs(runs: int, blocks: int) -> Floats:
             random = np.random.default_rng(blocks)
@@ -459,7 +459,7 @@ def false_differences(logs: Floats) -> dict[str, tuple[float, float]]:
     }
 
 
-def power(draw: Draw, spread: float, blocks: int, ratio: float, runs: int) -> dict[str, float]:
+def power(draw: DrawSample, spread: float, blocks: int, ratio: float, runs: int) -> dict[str, float]:
     """Return how often the first contestant is proven different from each of four equals, on the question's axis."""
     logs = spread / math.sqrt(2) * draw(np.random.default_rng(blocks), (runs, blocks, CONTESTANTS, AXES))
     logs[:, :, 0] += math.log(ratio)

@@ -24,7 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from gate_errors import SHAPES, Draw
+from gate_errors import SHAPES, DrawBlocks
 
 from netdyno.analysis.flips.judge_flips import bisect_flip
 from netdyno.kit.statistics.bisection import Bisection
@@ -45,7 +45,7 @@ FLIP = Flip(
 COMMON = 0.3
 """The share of a block's variance that all its levels have in common."""
 SPREADS = (0.03, 0.1)
-Truth = Callable[[float, float], float]
+ContrastTruth = Callable[[float, float], float]
 """The contrast at a place, where it goes through 0 at another."""
 
 
@@ -65,7 +65,7 @@ def better(_place: float, _root: float) -> float:
     return 0.15
 
 
-TRUTHS: dict[str, Truth] = {
+TRUTHS: dict[str, ContrastTruth] = {
     "steady": steady,
     "step": step,
     "equal": equal,
@@ -74,7 +74,7 @@ TRUTHS: dict[str, Truth] = {
 CROSSING = ("steady", "step")
 
 
-class Result(NamedTuple):
+class FlipResult(NamedTuple):
     """The results of many runs: their verdicts, how many of the flips held the truth, the ratio of the interval's ends,
     and the blocks of a level times levels."""
 
@@ -84,7 +84,9 @@ class Result(NamedTuple):
     level_blocks: float
 
 
-def run(random: np.random.Generator, draw: Draw, spread: float, truth: Truth, root: float) -> tuple[Bisection, int]:
+def run(
+    random: np.random.Generator, draw: DrawBlocks, spread: float, truth: ContrastTruth, root: float
+) -> tuple[Bisection, int]:
     """Make one run, to its end, as the harness does: a block has the levels that are requested."""
     contrasts: dict[float, dict[int, float]] = {}
     tried: Counter[float] = Counter()
@@ -105,7 +107,7 @@ def run(random: np.random.Generator, draw: Draw, spread: float, truth: Truth, ro
     return result, tried.total()
 
 
-def rates(runs: int, draw: Draw, spread: float, truth: Truth, seed: int = 1) -> Result:
+def rates(runs: int, draw: DrawBlocks, spread: float, truth: ContrastTruth, seed: int = 1) -> FlipResult:
     random = np.random.default_rng(seed)
     verdicts, held, ratios, spent = Counter[str](), 0, [], []
     for _ in range(runs):
@@ -117,7 +119,7 @@ def rates(runs: int, draw: Draw, spread: float, truth: Truth, seed: int = 1) -> 
             (crossing, *others) = result.flips.crossings
             held += not others and crossing.interval.low <= root <= crossing.interval.high
             ratios.append(crossing.interval.high / crossing.interval.low)
-    return Result(verdicts, held, statistics.median(ratios) if ratios else math.nan, statistics.median(spent))
+    return FlipResult(verdicts, held, statistics.median(ratios) if ratios else math.nan, statistics.median(spent))
 
 
 def main(runs: int) -> None:

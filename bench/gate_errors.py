@@ -32,11 +32,11 @@ LINES = 4
 MOST = 150
 SLOWER = (1.0, 1.025, 1.05, 1.1)
 SPREADS = (0.03, 0.1)
-Draw = Callable[[np.random.Generator, int], Floats]
+DrawBlocks = Callable[[np.random.Generator, int], Floats]
 """Draws blocks with a mean of 0 and a standard deviation of 1."""
 
 
-def disturbed(column: str = "cpu") -> Draw:
+def disturbed(column: str = "cpu") -> DrawBlocks:
     """Draw from the log ratios of every two contestants of every question, by turns, centred and scaled."""
     figures: dict[str, dict[str, dict[str, float]]] = {}
     with TABLE.open() as file:
@@ -55,14 +55,14 @@ def disturbed(column: str = "cpu") -> Draw:
     return draw
 
 
-SHAPES: Mapping[str, Draw] = {
+SHAPES: Mapping[str, DrawBlocks] = {
     "normal": lambda random, blocks: random.normal(size=blocks),
     "heavy tails (t, 3 df)": lambda random, blocks: random.standard_t(3, size=blocks) / np.sqrt(3),
     "a disturbed machine's": disturbed(),
 }
 
 
-def gate(random: np.random.Generator, draw: Draw, spread: float, slower: float) -> tuple[str, int]:
+def gate(random: np.random.Generator, draw: DrawBlocks, spread: float, slower: float) -> tuple[str, int]:
     """Return the verdict of a gate, and its blocks. All metrics are better when lower."""
     truths = [np.log(slower), *([0.0] * (LINES - 1))]
     lines = [truth + spread * draw(random, MOST) for truth in truths]
@@ -80,7 +80,7 @@ def _judge_line(log_ratios: Floats) -> Outcome:
     return decide_outcome(looks.held(pairs, stats.LEVEL / LINES), MARGIN, "lower")
 
 
-def rates(gates: int, draw: Draw, spread: float, slower: float) -> tuple[Counter[str], float]:
+def rates(gates: int, draw: DrawBlocks, spread: float, slower: float) -> tuple[Counter[str], float]:
     random = np.random.default_rng(1)
     ends = [gate(random, draw, spread, slower) for _ in range(gates)]
     return Counter(end for end, _ in ends), float(np.median([blocks for _, blocks in ends]))

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from serving import LOAD_CORE, SERVER_CORE, Served, on_core, serving, without_audit_failures
+from serving import LOAD_CORE, SERVER_CORE, RunningServer, on_core, serving, without_audit_failures
 
 REALTIME = False
 """Whether both sides run at real-time priority."""
@@ -38,7 +38,7 @@ PACED_CONNECTIONS = 64
 
 
 @dataclass(frozen=True)
-class Rate:
+class MeasuredRate:
     """Round trips a second, and the CPU microseconds that each cost the generator."""
 
     per_second: float
@@ -46,7 +46,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Case:
+class LoadCase:
     """A load: the bare loops that make it (bench/bare_load.cpp), and the options that netdyno-load makes it with."""
 
     title: str
@@ -55,15 +55,15 @@ class Case:
     options: tuple[str, ...] = ()
 
     @staticmethod
-    def closed(connections: int) -> Case:
-        return Case(f"{connections} connections, closed loop", ("epoll", "uring"), connections)
+    def closed(connections: int) -> LoadCase:
+        return LoadCase(f"{connections} connections, closed loop", ("epoll", "uring"), connections)
 
     @staticmethod
-    def at_rate(rate: int) -> Case:
-        return Case(f"{rate:,} messages a second", (str(rate),), PACED_CONNECTIONS, ("--rate", str(rate)))
+    def at_rate(rate: int) -> LoadCase:
+        return LoadCase(f"{rate:,} messages a second", (str(rate),), PACED_CONNECTIONS, ("--rate", str(rate)))
 
 
-def bare_server(build: Path) -> AbstractContextManager[Served]:
+def bare_server(build: Path) -> AbstractContextManager[RunningServer]:
     """Start a fresh server on SERVER_CORE."""
     return serving([*on_core(SERVER_CORE, realtime=REALTIME), str(build / "bench/bare_server")])
 
@@ -76,7 +76,7 @@ def output(command: list[str], prefix: list[str]) -> Any:
     return json.loads(done.stdout)
 
 
-def measure_bare(build: Path, loop: str, connections: int, seconds: float) -> Rate:
+def measure_bare(build: Path, loop: str, connections: int, seconds: float) -> MeasuredRate:
     with bare_server(build) as served:
         command = [
             str(build / "bench/bare_load"),
@@ -87,10 +87,12 @@ def measure_bare(build: Path, loop: str, connections: int, seconds: float) -> Ra
             str(seconds),
         ]
         result = output(command, on_core(LOAD_CORE, realtime=REALTIME))
-    return Rate(result["per_second"], 1e6 * (result["cpu_user_s"] + result["cpu_system_s"]) / result["completed"])
+    return MeasuredRate(
+        result["per_second"], 1e6 * (result["cpu_user_s"] + result["cpu_system_s"]) / result["completed"]
+    )
 
 
-def run_ours(build: Path, case: Case, seconds: float, prefix: list[str]) -> Any:
+def run_ours(build: Path, case: LoadCase, seconds: float, prefix: list[str]) -> Any:
     with bare_server(build) as served:
         command = [str(build / "loadgen/netdyno-load"), served.url, "-c", str(case.connections), "--size", "31"]
         result = output(
@@ -99,17 +101,17 @@ def run_ours(build: Path, case: Case, seconds: float, prefix: list[str]) -> Any:
     return without_audit_failures(result)
 
 
-def measure_ours(build: Path, case: Case, seconds: float) -> Rate:
+def measure_ours(build: Path, case: LoadCase, seconds: float) -> MeasuredRate:
     result = run_ours(build, case, seconds, on_core(LOAD_CORE, realtime=REALTIME))
     cpu = result["generator"]["cpu_user_s"] + result["generator"]["cpu_system_s"]
-    return Rate(result["requests"]["per_second"], 1e6 * cpu / result["requests"]["completed"])
+    return MeasuredRate(result["requests"]["per_second"], 1e6 * cpu / result["requests"]["completed"])
 
 
-def compare(build: Path, case: Case, rounds: int, seconds: float) -> None:
+def compare(build: Path, case: LoadCase, rounds: int, seconds: float) -> None:
     print(f"{case.title}, 31-byte echo, {seconds:g} s a run")
     names = (*case.bare_loops, OURS)
     print(f"{'round':>5}" + "".join(f" {name + '/s':>9} {'CPU us':>7}" for name in names))
-    runs: dict[str, list[Rate]] = {name: [] for name in names}
+    runs: dict[str, list[MeasuredRate]] = {name: [] for name in names}
     for number in range(rounds):
         for name in rotated(names, number):  # so that drift favours none
             rate = (
@@ -132,7 +134,7 @@ def rotated(names: Sequence[str], by: int) -> list[str]:
     return [*names[start:], *names[:start]]
 
 
-def say_ratios(above: Sequence[Rate], below: Sequence[Rate]) -> str:
+def say_ratios(above: Sequence[MeasuredRate], below: Sequence[MeasuredRate]) -> str:
     """Return the medians of the rounds' ratios, of the rate and of the CPU that a message costs."""
     rates = [upper.per_second / lower.per_second for upper, lower in zip(above, below, strict=True)]
     costs = [upper.cpu_us / lower.cpu_us for upper, lower in zip(above, below, strict=True)]
@@ -157,7 +159,7 @@ def interval_of_median(values: Sequence[float]) -> str:
 
 def memory(build: Path, connections: int) -> None:
     """Print the peak memory of one process with many connections."""
-    result = run_ours(build, Case.closed(connections), 2, [])
+    result = run_ours(build, LoadCase.closed(connections), 2, [])
     established, peak = result["connections"]["established"], result["generator"]["max_rss_bytes"]
     print(f"{established} of {connections} connections established, peak memory {peak / 2**20:.1f} MiB")
 
@@ -173,7 +175,7 @@ def main() -> None:
     options = parser.parse_args()
     global REALTIME
     REALTIME = options.realtime
-    for case in (*map(Case.closed, options.connections), *map(Case.at_rate, options.rates)):
+    for case in (*map(LoadCase.closed, options.connections), *map(LoadCase.at_rate, options.rates)):
         compare(options.build, case, options.rounds, options.seconds)
     memory(options.build, 10_000)
 

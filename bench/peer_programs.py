@@ -38,7 +38,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class ReadFigures:
+class PeerFigures:
     """The figures that a program prints of its run. `failed`: the faults it reports; empty where there are none."""
 
     requests: float
@@ -53,7 +53,7 @@ class Peer:
     name: str
     how: str  # to get it, in words
     command: Callable[[str, Task], Sequence[str]]
-    read: Callable[[str, Task], ReadFigures]
+    read: Callable[[str, Task], PeerFigures]
     install: tuple[str, ...] = ()  # the same as a command, {folder} for the target; empty: not by us
     speaks: tuple[str, ...] = ("http",)
     closed: bool = True
@@ -114,12 +114,12 @@ def escaped(text: str) -> str:
     return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
-def of_ours(text: str, task: Task) -> ReadFigures:
+def of_ours(text: str, task: Task) -> PeerFigures:
     result = json_of(text)
     times = result["latency"]["response_ns"]
     fault_counts = {fault["what"]: fault["count"] for fault in (result.get("replies") or {}).get("faults", [])}
     faults_text = ", ".join(f"{count} {name}" for name, count in fault_counts.items())
-    return ReadFigures(
+    return PeerFigures(
         result["requests"]["completed"], task.seconds, times["p50"] / 1e3, times["p99"] / 1e3, faults_text
     )
 
@@ -134,7 +134,7 @@ def wrk(program: str, task: Task) -> list[str]:
     return [program, "-t1", f"-c{task.connections}", f"-d{task.seconds}s", *rate, "--latency", task.url]
 
 
-def of_wrk(text: str, _: Task) -> ReadFigures:
+def of_wrk(text: str, _: Task) -> PeerFigures:
     requests = found(r"^\s*(\d+) requests in ([\d.]+)(\w+),", text)
     times = [found(rf"^\s*{share}(?:\.0+)?%\s+([\d.]+)(us|ms|s|m)$", text) for share in (50, 99)]
     p50, p99 = (float(match[1]) * _UNITS[match[2]] for match in times)
@@ -144,7 +144,7 @@ def of_wrk(text: str, _: Task) -> ReadFigures:
     faults_text = faults(
         connect_errors=connect, read_errors=read, write_errors=write, timeouts=timeout, other_status=status
     )
-    return ReadFigures(
+    return PeerFigures(
         float(requests[1]) - status, float(requests[2]) * _UNITS[requests[3]] / 1e6, p50, p99, faults_text
     )
 
@@ -153,12 +153,12 @@ def gcannon(program: str, task: Task) -> list[str]:
     return [program, task.url, "-t", "1", "-c", str(task.connections), "-d", f"{task.seconds}s", "--json"]
 
 
-def of_gcannon(text: str, _: Task) -> ReadFigures:
+def of_gcannon(text: str, _: Task) -> PeerFigures:
     result = json_of(text)
     status, times = result["status"], result["latency_us"]
     other = result["responses"] - status["2xx"] - status["3xx"]
     faults_text = faults(other_status=other, **{f"{name}_errors": count for name, count in result["errors"].items()})
-    return ReadFigures(result["responses"] - other, result["elapsed_sec"], times["p50"], times["p99"], faults_text)
+    return PeerFigures(result["responses"] - other, result["elapsed_sec"], times["p50"], times["p99"], faults_text)
 
 
 def h2load(program: str, task: Task) -> list[str]:
@@ -170,7 +170,7 @@ def h2load(program: str, task: Task) -> list[str]:
     return [program, "--h1", "-t1", f"-c{task.connections}", f"-D{task.seconds}", *rate, task.url]
 
 
-def of_h2load(text: str, task: Task) -> ReadFigures:
+def of_h2load(text: str, task: Task) -> PeerFigures:
     succeeded = number(r"^requests: .* (\d+) succeeded", text)
     failed = number(r"^requests: .* (\d+) failed", text)
     p50 = p99 = None
@@ -178,7 +178,7 @@ def of_h2load(text: str, task: Task) -> ReadFigures:
         lines = (task.folder / "h2load.log").read_text().splitlines()
         times = sorted(int(line.split("\t")[2]) for line in lines if line)
         p50, p99 = (float(times[int(share * len(times))]) for share in (0.5, 0.99)) if times else (None, None)
-    return ReadFigures(succeeded, task.seconds, p50, p99, faults(failed=failed))
+    return PeerFigures(succeeded, task.seconds, p50, p99, faults(failed=failed))
 
 
 def ab(program: str, task: Task) -> list[str]:
@@ -188,7 +188,7 @@ def ab(program: str, task: Task) -> list[str]:
     return [program, "-q", "-k", "-r", "-c", str(task.connections), *count, "-e", str(percentiles), task.url]
 
 
-def of_ab(text: str, task: Task) -> ReadFigures:
+def of_ab(text: str, task: Task) -> PeerFigures:
     completed, seconds = (
         number(r"^Complete requests:\s+(\d+)", text),
         number(r"^Time taken for tests:\s+([\d.]+)", text),
@@ -197,7 +197,7 @@ def of_ab(text: str, task: Task) -> ReadFigures:
     rows = csv.reader((task.folder / "ab.csv").read_text().splitlines())
     times = {row[0]: float(row[1]) * 1e3 for row in rows if row[0].isdigit()}
     faults_text = faults(failed=failed, other_status=status)
-    return ReadFigures(completed - max(failed, status), seconds, times.get("50"), times.get("99"), faults_text)
+    return PeerFigures(completed - max(failed, status), seconds, times.get("50"), times.get("99"), faults_text)
 
 
 def redis_benchmark(program: str, task: Task) -> list[str]:
@@ -208,11 +208,11 @@ def redis_benchmark(program: str, task: Task) -> list[str]:
     return [program, *address, "-c", str(task.connections), "-n", count, "-t", "get", "--csv"]
 
 
-def of_redis_benchmark(text: str, task: Task) -> ReadFigures:
+def of_redis_benchmark(text: str, task: Task) -> PeerFigures:
     row = found(r'^"GET",(.*)$', text)[1]
     rate, _, _, p50, _, p99, _ = (float(value) for value in row.replace('"', "").split(","))
     count = 60_000 * task.seconds
-    return ReadFigures(count, count / rate, p50 * 1e3, p99 * 1e3)
+    return PeerFigures(count, count / rate, p50 * 1e3, p99 * 1e3)
 
 
 def memcaslap(program: str, task: Task) -> list[str]:
@@ -224,9 +224,9 @@ def memcaslap(program: str, task: Task) -> list[str]:
     return [program, "-s", task.place, *load]
 
 
-def of_memcaslap(text: str, _: Task) -> ReadFigures:
+def of_memcaslap(text: str, _: Task) -> PeerFigures:
     finished = found(r"^Run time: ([\d.]+)s Ops: (\d+)", text)
-    return ReadFigures(
+    return PeerFigures(
         float(finished[2]), float(finished[1]), failed=faults(misses=number(r"^get_misses: (\d+)", text, 0))
     )
 
@@ -239,7 +239,7 @@ def hey(program: str, task: Task) -> list[str]:
     return [program, "-c", str(task.connections), "-z", f"{task.seconds}s", *rate, task.url]
 
 
-def of_hey(text: str, _: Task) -> ReadFigures:
+def of_hey(text: str, _: Task) -> PeerFigures:
     seconds = number(r"Total:\s+([\d.]+) secs", text)
     statuses = {int(code): int(count) for code, count in re.findall(r"^\s*\[(\d+)\]\s+(\d+) responses", text, re.M)}
     answered = sum(count for code, count in statuses.items() if code < 400)
@@ -247,7 +247,7 @@ def of_hey(text: str, _: Task) -> ReadFigures:
     failed = sum(int(count) for count in re.findall(r"^\s*\[(\d+)\]", errors, re.M))
     p50, p99 = (number(rf"^\s*{share}%+ in ([\d.]+) secs", text, -1) for share in (50, 99))
     faults_text = faults(errors=failed, other_status=sum(statuses.values()) - answered)
-    return ReadFigures(answered, seconds, *(value * 1e6 if value >= 0 else None for value in (p50, p99)), faults_text)
+    return PeerFigures(answered, seconds, *(value * 1e6 if value >= 0 else None for value in (p50, p99)), faults_text)
 
 
 def oha(program: str, task: Task) -> list[str]:
@@ -261,7 +261,7 @@ def oha_corrected(program: str, task: Task) -> list[str]:
     return [*oha(program, task), "--latency-correction"]
 
 
-def of_oha(text: str, _: Task) -> ReadFigures:
+def of_oha(text: str, _: Task) -> PeerFigures:
     result = json_of(text)
     times, statuses = result["latencyPercentiles"], result["statusCodeDistribution"]
     answered = sum(count for code, count in statuses.items() if int(code) < 400)
@@ -270,7 +270,7 @@ def of_oha(text: str, _: Task) -> ReadFigures:
     }
     p50, p99 = (None if times[name] is None else times[name] * 1e6 for name in ("p50", "p99"))
     faults_text = faults(errors=sum(failed.values()), other_status=sum(statuses.values()) - answered)
-    return ReadFigures(answered, result["summary"]["total"], p50, p99, faults_text)
+    return PeerFigures(answered, result["summary"]["total"], p50, p99, faults_text)
 
 
 def vegeta(program: str, task: Task) -> list[str]:
@@ -294,11 +294,11 @@ def vegeta(program: str, task: Task) -> list[str]:
     ]
 
 
-def of_vegeta(text: str, task: Task) -> ReadFigures:
+def of_vegeta(text: str, task: Task) -> PeerFigures:
     result = json_of(text)
     times = result["latencies"]
     answered = sum(count for code, count in result["status_codes"].items() if 200 <= int(code) < 400)
-    return ReadFigures(
+    return PeerFigures(
         answered, task.seconds, times["50th"] / 1e3, times["99th"] / 1e3, faults(failed=result["requests"] - answered)
     )
 
@@ -309,7 +309,7 @@ def fortio(program: str, task: Task) -> list[str]:
     return [program, "load", *options, "-c", str(task.connections), "-qps", rate, "-t", f"{task.seconds}s", task.url]
 
 
-def of_fortio(text: str, _: Task) -> ReadFigures:
+def of_fortio(text: str, _: Task) -> PeerFigures:
     result = json_of(text)
     times = {
         percentile["Percentile"]: percentile["Value"] * 1e6
@@ -318,7 +318,7 @@ def of_fortio(text: str, _: Task) -> ReadFigures:
     codes = result["RetCodes"]
     answered = sum(count for code, count in codes.items() if 200 <= int(code) < 400)
     faults_text = faults(failed=sum(codes.values()) - answered)
-    return ReadFigures(answered, result["ActualDuration"] / 1e9, times.get(50), times.get(99), faults_text)
+    return PeerFigures(answered, result["ActualDuration"] / 1e9, times.get(50), times.get(99), faults_text)
 
 
 _K6 = """import http from 'k6/http';
@@ -341,13 +341,13 @@ def k6(program: str, task: Task) -> list[str]:
     return [program, "run", "--quiet", "--no-usage-report", str(script)]
 
 
-def of_k6(text: str, task: Task) -> ReadFigures:
+def of_k6(text: str, task: Task) -> PeerFigures:
     metrics = json_of(text)
     times = metrics["http_req_duration"]["values"]
     requests = metrics["http_reqs"]["values"]["count"]
     failed = metrics["http_req_failed"]["values"]["passes"]  # how often it was true that one failed
     dropped = metrics.get("dropped_iterations", {"values": {"count": 0}})["values"]["count"]
-    return ReadFigures(
+    return PeerFigures(
         requests - failed,
         task.seconds,
         times["med"] * 1e3,
@@ -362,12 +362,12 @@ def bombardier(program: str, task: Task) -> list[str]:
     return [program, *options, "-c", str(task.connections), "-d", f"{task.seconds}s", *rate, task.url]
 
 
-def of_bombardier(text: str, _: Task) -> ReadFigures:
+def of_bombardier(text: str, _: Task) -> PeerFigures:
     result = json_of(text)["result"]
     times = (result.get("latency") or {}).get("percentiles") or {}
     answered = result["req2xx"] + result["req3xx"]
     failed = sum(result[name] for name in ("req1xx", "req4xx", "req5xx", "others"))
-    return ReadFigures(answered, result["timeTakenSeconds"], times.get("50"), times.get("99"), faults(failed=failed))
+    return PeerFigures(answered, result["timeTakenSeconds"], times.get("50"), times.get("99"), faults(failed=failed))
 
 
 def autocannon(program: str, task: Task) -> list[str]:
@@ -375,11 +375,11 @@ def autocannon(program: str, task: Task) -> list[str]:
     return [program, "--json", "--no-progress", "-c", str(task.connections), "-d", str(task.seconds), *rate, task.url]
 
 
-def of_autocannon(text: str, _: Task) -> ReadFigures:
+def of_autocannon(text: str, _: Task) -> PeerFigures:
     result = json_of(text)
     times = result["latency"]
     faults_text = faults(errors=result["errors"], timeouts=result["timeouts"], other_status=result["non2xx"])
-    return ReadFigures(result["2xx"], result["duration"], times["p50"] * 1e3, times["p99"] * 1e3, faults_text)
+    return PeerFigures(result["2xx"], result["duration"], times["p50"] * 1e3, times["p99"] * 1e3, faults_text)
 
 
 # --- all of them --------------------------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def _make_peer(
     name: str,
     source: tuple[str, tuple[str, ...]],
     command: Callable[[str, Task], Sequence[str]],
-    read: Callable[[str, Task], ReadFigures],
+    read: Callable[[str, Task], PeerFigures],
 ) -> Peer:
     how, install = source
     return Peer(name, how, command, read, install)

@@ -29,7 +29,7 @@ class Up:
 
 
 @dataclass(frozen=True)
-class Server:
+class PeerServer:
     name: str
     needs: str  # the program that must be there; empty: the project's own
     how: str  # to get it
@@ -151,18 +151,18 @@ def say(port: int, request: str, expected_reply: str) -> None:
             raise RuntimeError(f"port {port} takes no value")
 
 
-OUR_HTTP = Server("http server of this project", "", "", our_http)
+OUR_HTTP = PeerServer("http server of this project", "", "", our_http)
 SERVERS = (
-    Server("nginx, its defaults", "nginx", "Debian: apt-get install nginx", nginx_reply),
-    Server("nginx, a file of 16 KiB", "nginx", "Debian: apt-get install nginx", nginx_file),
-    Server("python3 -m http.server", "python3", "Debian: apt-get install python3", python_http),
-    Server("redis, GET", "redis-server", "Debian: apt-get install redis-server", redis, "redis"),
-    Server("memcached, get of 1 KiB", "memcached", "Debian: apt-get install memcached", memcached, "memcached"),
+    PeerServer("nginx, its defaults", "nginx", "Debian: apt-get install nginx", nginx_reply),
+    PeerServer("nginx, a file of 16 KiB", "nginx", "Debian: apt-get install nginx", nginx_file),
+    PeerServer("python3 -m http.server", "python3", "Debian: apt-get install python3", python_http),
+    PeerServer("redis, GET", "redis-server", "Debian: apt-get install redis-server", redis, "redis"),
+    PeerServer("memcached, get of 1 KiB", "memcached", "Debian: apt-get install memcached", memcached, "memcached"),
 )
 
 
 @contextmanager
-def running(server: Server, folder: Path, build: Path) -> Iterator[Up]:
+def running(server: PeerServer, folder: Path, build: Path) -> Iterator[Up]:
     """Run a fresh server in a folder of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     yield from server.start(folder, build)

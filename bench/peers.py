@@ -37,8 +37,8 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from peer_programs import OURS, PEERS, Peer, ReadFigures, Task, UnreadableError, program_of
-from peer_servers import OUR_HTTP, SERVERS, Server, Up, running
+from peer_programs import OURS, PEERS, Peer, PeerFigures, Task, UnreadableError, program_of
+from peer_servers import OUR_HTTP, SERVERS, PeerServer, Up, running
 from serving import LOAD_CORE, ROOT, on_core
 
 sys.path.insert(0, str(ROOT / "python"))
@@ -54,9 +54,9 @@ CLOSED, STALL = "closed loop", "stall"
 
 
 @dataclass(frozen=True)
-class Case:
+class PeerCase:
     name: str
-    server: Server
+    server: PeerServer
     seconds: int
     rate: int | None = None
     stall_s: float = 0.0
@@ -68,7 +68,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Run:
+class PeerRun:
     """One program in one case. Times in microseconds, CPU for each request; `true_p99_us` is the effect of the
     stall."""
 
@@ -84,7 +84,7 @@ class Run:
 
 
 @dataclass
-class Results:
+class PeerResults:
     """The measurements of one command."""
 
     command: str
@@ -96,12 +96,12 @@ class Results:
     versions: dict[str, str]
     absent: dict[str, str]
     cases: list[str]
-    runs: list[Run] = field(default_factory=list)
+    runs: list[PeerRun] = field(default_factory=list)
 
-    def of(self, case: str) -> dict[str, list[Run]]:
+    def of(self, case: str) -> dict[str, list[PeerRun]]:
         """Return the runs of a case by program, in the order of PEERS."""
         order = {peer.name: number for number, peer in enumerate(PEERS)}
-        runs_by_peer: dict[str, list[Run]] = {}
+        runs_by_peer: dict[str, list[PeerRun]] = {}
         for run in sorted((run for run in self.runs if run.case == case), key=lambda run: (order[run.peer], run.round)):
             runs_by_peer.setdefault(run.peer, []).append(run)
         return runs_by_peer
@@ -111,12 +111,12 @@ class Results:
         return max(run.round for run in self.runs)
 
 
-def cases(options: argparse.Namespace) -> list[Case]:
+def cases(options: argparse.Namespace) -> list[PeerCase]:
     return [
-        Case(CLOSED, OUR_HTTP, options.seconds),
-        *(Case(f"{rate:,}/s", OUR_HTTP, options.seconds, rate) for rate in options.rates),
-        Case(STALL, OUR_HTTP, options.stall_seconds, options.stall_rate, options.stall_seconds / 10),
-        *(Case(server.name, server, options.server_seconds) for server in SERVERS),
+        PeerCase(CLOSED, OUR_HTTP, options.seconds),
+        *(PeerCase(f"{rate:,}/s", OUR_HTTP, options.seconds, rate) for rate in options.rates),
+        PeerCase(STALL, OUR_HTTP, options.stall_seconds, options.stall_rate, options.stall_seconds / 10),
+        *(PeerCase(server.name, server, options.server_seconds) for server in SERVERS),
     ]
 
 
@@ -202,7 +202,7 @@ def ended(command: Sequence[str], most_s: float, folder: Path) -> Ended:
 class Stall(threading.Thread):
     """Stops a server for a while in the middle of a window. `lasted_s` is the time for which it stood still."""
 
-    def __init__(self, up: Up, case: Case) -> None:
+    def __init__(self, up: Up, case: PeerCase) -> None:
         super().__init__(daemon=True)
         self._up, self._case = up, case
         self.lasted_s = 0.0
@@ -218,7 +218,7 @@ class Stall(threading.Thread):
         self.lasted_s = time.monotonic() - begins
 
 
-def run(case: Case, peer: Peer, program: str, connections: int, number: int, build: Path, folder: Path) -> Run:
+def run(case: PeerCase, peer: Peer, program: str, connections: int, number: int, build: Path, folder: Path) -> PeerRun:
     with running(case.server, folder / "server", build) as up:
         rate = case.rate if peer.rates else None
         task = Task(up.url, connections, case.seconds, rate, folder)
@@ -230,7 +230,7 @@ def run(case: Case, peer: Peer, program: str, connections: int, number: int, bui
         finally:
             if stall is not None:
                 stall.join()
-    started = Run(case.name, peer.name, number)
+    started = PeerRun(case.name, peer.name, number)
     if result.code == -signal.SIGKILL:
         return replace(started, failed=f"still running {GRACE_S} s after its time")
     try:
@@ -242,7 +242,7 @@ def run(case: Case, peer: Peer, program: str, connections: int, number: int, bui
     return figures(started, reading, result.cpu_s, true_p99)
 
 
-def figures(started: Run, reading: ReadFigures, cpu_s: float, true_p99_us: float | None) -> Run:
+def figures(started: PeerRun, reading: PeerFigures, cpu_s: float, true_p99_us: float | None) -> PeerRun:
     if not reading.requests or not reading.seconds:
         return replace(started, failed=reading.failed or "no request was answered")
     return replace(
@@ -256,11 +256,15 @@ def figures(started: Run, reading: ReadFigures, cpu_s: float, true_p99_us: float
     )
 
 
-Programs = Sequence[tuple[Peer, str]]
+PeerPrograms = Sequence[tuple[Peer, str]]
 
 
 def rounds(
-    results: Results, cases: Sequence[Case], programs: Programs, options: argparse.Namespace, rng: random.Random
+    results: PeerResults,
+    cases: Sequence[PeerCase],
+    programs: PeerPrograms,
+    options: argparse.Namespace,
+    rng: random.Random,
 ) -> None:
     """Run rounds until another as long as the longest does not fit; an interrupted one leaves its finished runs."""
     begins, longest, number = time.monotonic(), 0.0, 0
@@ -282,7 +286,7 @@ def rounds(
             longest = max(longest, time.monotonic() - began)
 
 
-def line_of(run: Run) -> str:
+def line_of(run: PeerRun) -> str:
     parts = [f"{run.case}, {run.peer}: {run.rate:,.0f}/s"]
     if run.cpu_us is not None:
         parts.append(f"CPU {run.cpu_us:.1f} us")
@@ -305,7 +309,7 @@ def spread(samples: Sequence[float], format_value: Callable[[float], str], unit:
     return f"{median} ({format_value(low)}{quantities.DASH}{format_value(high)})"
 
 
-def values(runs: Iterable[Run], name: str) -> list[float]:
+def values(runs: Iterable[PeerRun], name: str) -> list[float]:
     return [value for run in runs if run.rate and (value := getattr(run, name)) is not None]
 
 
@@ -326,7 +330,7 @@ def duration(samples: Sequence[float]) -> str:
     return spread([value / size for value in samples], quantities.three_digits, f" {unit}")
 
 
-def failures(runs: Iterable[Run]) -> str:
+def failures(runs: Iterable[PeerRun]) -> str:
     """Return the failures, the first of each kind."""
     kinds = {re.sub(r"\d+", "N", run.failed): run.failed for run in reversed(list(runs)) if run.failed}
     return quantities.shortened("; ".join(kinds.values()).replace("|", "/"), 90)
@@ -336,7 +340,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
-def of_our_server(results: Results) -> list[str]:
+def of_our_server(results: PeerResults) -> list[str]:
     """Return a row for each program of http, with the middle one of the rates, and the columns of what was measured."""
     rates = [case for case in results.cases if case.endswith("/s")]
     rate_case = rates[len(rates) // 2] if rates else ""
@@ -371,7 +375,7 @@ class Race:
     ratios: list[float]
 
 
-def race(results: Results, case: str) -> Race | None:
+def race(results: PeerResults, case: str) -> Race | None:
     """Return nothing where this program or all others have no figures."""
     rates = {name: {run.round: run.rate for run in runs if run.rate} for name, runs in results.of(case).items()}
     ours = rates.pop(OURS.name, {})
@@ -383,7 +387,7 @@ def race(results: Results, case: str) -> Race | None:
     return Race(list(ours.values()), best, list(theirs.values()), ratios)
 
 
-def of_others_servers(results: Results, earlier: Sequence[Results] = ()) -> list[str]:
+def of_others_servers(results: PeerResults, earlier: Sequence[PeerResults] = ()) -> list[str]:
     """Return a row for each server, with the range of the earlier commands' median ratios in the last column."""
     rows = []
     for case in (server.name for server in SERVERS if server.name in results.cases):
@@ -407,7 +411,7 @@ def middle(samples: Sequence[float], format_value: Callable[[float], str]) -> st
     return format_value(statistics.median(samples)) if samples else quantities.DASH
 
 
-def page(stored_results: Sequence[Results]) -> str:
+def page(stored_results: Sequence[PeerResults]) -> str:
     """Return the page of the measurements: for each command its conditions, the table of our http server or of other
     people's servers, and the failures."""
     about = (
@@ -417,7 +421,7 @@ def page(stored_results: Sequence[Results]) -> str:
         f"runs of one round, `before` the range of its earlier medians. `{STORE.relative_to(ROOT)}` has every run."
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrapped(about)]
-    previous: Results | None = None
+    previous: PeerResults | None = None
     commands = sorted(enumerate(latest(stored_results)), key=lambda command: -len(command[1].versions))
     for number, results in commands:  # those of most programs first
         tables = [of_our_server(results)] if CLOSED in results.cases else []
@@ -432,7 +436,7 @@ def page(stored_results: Sequence[Results]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latest(stored_results: Sequence[Results]) -> list[Results]:
+def latest(stored_results: Sequence[PeerResults]) -> list[PeerResults]:
     """Return each command with the cases that no later command has measured with as many connections."""
 
     def find_later_cases(number: int) -> set[str]:
@@ -446,7 +450,7 @@ def latest(stored_results: Sequence[Results]) -> list[Results]:
     ]
 
 
-def notes(results: Results) -> list[str]:
+def notes(results: PeerResults) -> list[str]:
     """Return the notes on the figures of each program, and its failures, an item each."""
     lines = []
     for peer in PEERS:
@@ -462,7 +466,7 @@ def notes(results: Results) -> list[str]:
     return lines
 
 
-def part(results: Results, previous: Results | None) -> list[str]:
+def part(results: PeerResults, previous: PeerResults | None) -> list[str]:
     """Return the conditions of a command; machine and versions only where they are not those of the part above."""
     known_versions = previous.versions.items() if previous else ()
     versions = ", ".join(f"{name} {number}".strip() for name, number in results.versions.items())
@@ -500,28 +504,28 @@ def wrapped(text: str, columns: int = 118) -> list[str]:
     return lines
 
 
-def stored(stored_results: Sequence[Results]) -> str:
+def stored(stored_results: Sequence[PeerResults]) -> str:
     """Format the results as JSON, one run a line."""
     return "[\n" + ",\n".join(map(_format_results, stored_results)) + "\n]\n"
 
 
-def _format_results(results: Results) -> str:
+def _format_results(results: PeerResults) -> str:
     head = {name: value for name, value in asdict(results).items() if name != "runs"}
     runs = [{name: value for name, value in asdict(run).items() if value not in (None, "")} for run in results.runs]
     lines = [json.dumps(run) for run in runs]
     return json.dumps(head, indent=1)[:-2] + ',\n "runs": [\n  ' + ",\n  ".join(lines) + "\n ]\n}"
 
 
-def read(text: str) -> list[Results]:
-    return [Results(**{**entry, "runs": [Run(**run) for run in entry["runs"]]}) for entry in json.loads(text)]
+def read(text: str) -> list[PeerResults]:
+    return [PeerResults(**{**entry, "runs": [PeerRun(**run) for run in entry["runs"]]}) for entry in json.loads(text)]
 
 
-def together(stored_results: Sequence[Results], new: Results) -> list[Results]:
+def together(stored_results: Sequence[PeerResults], new: PeerResults) -> list[PeerResults]:
     """Add the results of a command, in place of its earlier ones."""
     return [*(results for results in stored_results if results.command != new.command), new]
 
 
-def write_page(stored_results: Sequence[Results]) -> None:
+def write_page(stored_results: Sequence[PeerResults]) -> None:
     PAGE.write_text(page(stored_results))
 
 
@@ -594,7 +598,7 @@ def main() -> None:
     if not programs or not chosen_cases:
         raise SystemExit("nothing to compare")
     versions = {peer.name: version(program) for peer, program in programs if " " not in peer.name}
-    results = Results(
+    results = PeerResults(
         asked(sys.argv[1:]),
         machine(),
         options.connections,

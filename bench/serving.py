@@ -19,7 +19,7 @@ SERVER_CORE, LOAD_CORE = 0, 1
 
 
 @dataclass
-class Served:
+class RunningServer:
     """A running server. `totals` and `cpu_s` are set once it has ended."""
 
     url: str
@@ -29,13 +29,13 @@ class Served:
 
 
 @contextmanager
-def serving(command: Sequence[str], prepare: Callable[[], None] | None = None) -> Iterator[Served]:
+def serving(command: Sequence[str], prepare: Callable[[], None] | None = None) -> Iterator[RunningServer]:
     """Run a fresh server. `prepare` runs in the child before its exec. Raises RuntimeError where no ready line
     comes."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=prepare) as server:
         assert server.stdout is not None
         try:
-            served = Served(_read_line(server.stdout, command)["endpoint"], server.pid)
+            served = RunningServer(_read_line(server.stdout, command)["endpoint"], server.pid)
             yield served
             server.terminate()
             last_line = server.stdout.readline()

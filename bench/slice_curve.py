@@ -97,7 +97,7 @@ def count_switches(core: int) -> Iterator[int]:
 class Load:
     """A running netdyno-load that makes a slice on each request."""
 
-    def __init__(self, url: str, options: Sequence[str], plan: Plan, result: Path) -> None:
+    def __init__(self, url: str, options: Sequence[str], plan: SlicePlan, result: Path) -> None:
         command = [*on_core(LOAD_CORE, realtime=True), str(generator_path(build_dir())), url, *options, "--turns"]
         command += ["--warmup", "0ms", "--duration", f"{plan.length_s}s", "--timeout", "5s", "--json", str(result)]
         self.plan = plan
@@ -139,7 +139,7 @@ class Load:
         self.process.stdin.flush()
 
 
-class Reading(NamedTuple):
+class CurveReading(NamedTuple):
     """The CPU of the server and the switches of its core so far."""
 
     cpu_s: float
@@ -151,7 +151,7 @@ def sleep_until(moment_ns: int) -> None:
     time.sleep(max(0.0, (moment_ns - time.monotonic_ns()) / 1e9))
 
 
-def take_readings(load: Load, pid: int, counter: int) -> tuple[list[Reading], float]:
+def take_readings(load: Load, pid: int, counter: int) -> tuple[list[CurveReading], float]:
     """Let a load make a slice; return the readings at the ends of its intervals, with one after the last answer, and
     the time from the end of the slice to that."""
     begin_ns = load.begin_slice()
@@ -165,8 +165,8 @@ def take_readings(load: Load, pid: int, counter: int) -> tuple[list[Reading], fl
     return [*readings, _read(pid, counter)], drain_s
 
 
-def _read(pid: int, counter: int) -> Reading:
-    return Reading(time.clock_gettime(cpu_clock(pid)), int.from_bytes(os.read(counter, 8), sys.byteorder))
+def _read(pid: int, counter: int) -> CurveReading:
+    return CurveReading(time.clock_gettime(cpu_clock(pid)), int.from_bytes(os.read(counter, 8), sys.byteorder))
 
 
 def run_first_come_first_served() -> None:
@@ -188,7 +188,7 @@ SCHEDULERS: Mapping[str, Callable[[], None] | None] = {
 }
 
 
-class Plan(NamedTuple):
+class SlicePlan(NamedTuple):
     """The loads of a server: their number and length, the gaps between them, and the server's scheduler."""
 
     slices: int
@@ -201,7 +201,7 @@ class Plan(NamedTuple):
         return self.length_s / INTERVALS
 
 
-def measure(name: str, load_name: str, plan: Plan) -> list[Curve]:
+def measure(name: str, load_name: str, plan: SlicePlan) -> list[Curve]:
     """Return the curves of a fresh server."""
     server_options, load_options = LOADS[load_name]
     program = build_dir() / "servers" / name
@@ -225,7 +225,9 @@ def measure(name: str, load_name: str, plan: Plan) -> list[Curve]:
     return curves[1:]  # the first one is the server's warm-up
 
 
-def relate_to_second_half(series: Mapping[str, Sequence[Any]], readings: Sequence[Reading], drain_s: float) -> Curve:
+def relate_to_second_half(
+    series: Mapping[str, Sequence[Any]], readings: Sequence[CurveReading], drain_s: float
+) -> Curve:
     """Return the curve of a slice by its time series, and by the readings at the ends of its intervals and after the
     last answer. Pure."""
     *within, ended = readings
@@ -249,7 +251,7 @@ SHOWN = (0, 1, 2, 3, 4, 5, 7, 9, 14, 19)
 """The intervals that are printed."""
 
 
-def print_head(plan: Plan) -> None:
+def print_head(plan: SlicePlan) -> None:
     places = "".join(f"{round(place * plan.interval_s * 1000)}ms".rjust(7) for place in SHOWN)
     print(f"{'load':12}{'contestant':18}{'metric':11}{places}")
 
@@ -312,7 +314,7 @@ def main() -> None:
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
-    plan = Plan(options.slices, options.length, options.gap, options.scheduler)
+    plan = SlicePlan(options.slices, options.length, options.gap, options.scheduler)
     pairs = list(itertools.product(options.scenarios, options.contestants))
     curves: dict[tuple[str, str], list[Curve]] = {pair: [] for pair in pairs}
     for _ in range(options.starts):

@@ -37,7 +37,7 @@ from urllib.parse import urlsplit
 from serving import (
     LOAD_CORE,
     SERVER_CORE,
-    Served,
+    RunningServer,
     comparison_options,
     on_core,
     quartiles,
@@ -61,7 +61,7 @@ Linux gives even ports to sockets that connect, and odd ones to those that bind 
 
 
 @dataclass(frozen=True)
-class Read:
+class LoadReading:
     """The figures of a load and of the packets for the same messages (medians, microseconds), and the load's CPU
     cost."""
 
@@ -208,7 +208,7 @@ def echo_times(capture: Sequence[Packet], port: int, seconds: float) -> list[flo
 # --- the comparison ----------------------------------------------------------------------------------------------
 
 
-def measured(bench: Bench, served: Served, load: Callable[[Bench, str], Latencies]) -> Read:
+def measured(bench: Bench, served: RunningServer, load: Callable[[Bench, str], Latencies]) -> LoadReading:
     port = urlsplit(served.url).port or 0
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "packets"
@@ -220,7 +220,7 @@ def measured(bench: Bench, served: Served, load: Callable[[Bench, str], Latencie
     if not times:
         raise SystemExit("no message was captured")
     messages = rate * bench.seconds
-    return Read(rate, p50_us, statistics.median(times) / 1e3, 1e6 * cpu_s / messages)
+    return LoadReading(rate, p50_us, statistics.median(times) / 1e3, 1e6 * cpu_s / messages)
 
 
 def _read_children_cpu_s() -> float:
@@ -235,7 +235,7 @@ def compare(bench: Bench, blocks: int, rng: random.Random) -> None:
         f"{' '.join(bench.server)}, {bench.connections} connections x {RATE} messages a second of {SIZE} bytes, "
         f"{bench.seconds} s a run; medians in us"
     )
-    reads_by_load: dict[str, list[Read]] = {name: [] for name in LOADS}
+    reads_by_load: dict[str, list[LoadReading]] = {name: [] for name in LOADS}
     name, *options = bench.server
     for number in range(1, blocks + 1):
         order = list(LOADS)
@@ -252,14 +252,16 @@ def compare(bench: Bench, blocks: int, rng: random.Random) -> None:
         print(judged(load, reads))
 
 
-def words(read: Read) -> str:
+def words(read: LoadReading) -> str:
     return f"{read.rate:,.0f}/s, says {read.p50_us:,.0f}, packets {read.packets_us:,.0f}, CPU {read.cpu_us:.1f}"
 
 
-def judged(name: str, reads: Sequence[Read]) -> str:
+def judged(name: str, reads: Sequence[LoadReading]) -> str:
     """Relate the figures of one load to those of the packets. Pure."""
     ratios = [read.p50_us / read.packets_us for read in reads]
-    middle = Read(*(statistics.median(values) for values in zip(*(vars(read).values() for read in reads), strict=True)))
+    middle = LoadReading(
+        *(statistics.median(values) for values in zip(*(vars(read).values() for read in reads), strict=True))
+    )
     return f"{name}: {words(middle)} us a message; says / packets {statistics.median(ratios):.3g} {quartiles(ratios)}"
 
 

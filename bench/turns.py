@@ -37,7 +37,7 @@ from netdyno.analysis.trials.split import split
 from netdyno.kit.paths import build_dir
 from netdyno.kit.statistics import stats
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.kit.statistics.stats import Cell
+from netdyno.kit.statistics.stats import BlockLevel
 from netdyno.measure.run import runner
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
@@ -59,7 +59,7 @@ ALONE = "-alone"
 BLOCKS_OF_A_BATCH = 2
 
 
-class Ratio(NamedTuple):
+class SliceRatio(NamedTuple):
     """A ratio with its 90% interval."""
 
     middle: float
@@ -75,7 +75,7 @@ class Ratio(NamedTuple):
         return 1 / (1 + margin) < self.low and self.high < 1 + margin
 
 
-def estimate_ratio(log_ratios: Sequence[float], level: float = 0.1) -> Ratio:
+def estimate_ratio(log_ratios: Sequence[float], level: float = 0.1) -> SliceRatio:
     """Return the ratio of independent blocks with the interval by Student's t; infinite for fewer than two. Pure."""
     middle = statistics.fmean(log_ratios)
     count = len(log_ratios)
@@ -83,7 +83,7 @@ def estimate_ratio(log_ratios: Sequence[float], level: float = 0.1) -> Ratio:
     if count > 1:
         half = stats.student(count - 1, level) * statistics.stdev(log_ratios) / math.sqrt(count)
     high = math.inf if half > stats.MOST_LOG else math.exp(middle + half)
-    return Ratio(math.exp(middle), math.exp(middle - half), high, count)
+    return SliceRatio(math.exp(middle), math.exp(middle - half), high, count)
 
 
 class Batches:
@@ -146,7 +146,7 @@ def with_alone(quick: Experiment) -> Experiment:
     return msgspec.structs.replace(quick, scenarios=(*quick.scenarios, *alone_scenarios), claims=(), figures=())
 
 
-def collect_log_ratios(run: Run, metric: str) -> dict[tuple[str, str], dict[Cell, float]]:
+def collect_log_ratios(run: Run, metric: str) -> dict[tuple[str, str], dict[BlockLevel, float]]:
     """Return the log ratios of turns to alone by scenario and contestant, and by block and level. Pure."""
     by_scenario = {
         part.scenario.name: samples.collect_metric(part.ranked, metric) for part in split(outcomes.judged(run))
@@ -162,7 +162,7 @@ def collect_log_ratios(run: Run, metric: str) -> dict[tuple[str, str], dict[Cell
     return log_ratios
 
 
-def mean_by_block(ratios: Iterable[Mapping[tuple[int, Cell], float]]) -> list[float]:
+def mean_by_block(ratios: Iterable[Mapping[tuple[int, BlockLevel], float]]) -> list[float]:
     """Return the mean of each block of each run over all ratios. Pure."""
     blocks: dict[tuple[int, int], list[float]] = defaultdict(list)
     for mapping in ratios:
@@ -177,7 +177,7 @@ def print_same(runs: Sequence[Run]) -> None:
     margins = ", ".join(f"{metric} {margin:.0%}" for metric, margin in MARGINS.items())
     print(f"margins: {margins}\n{'scenario':10}{'contestant':21}{'metric':12}{'ratio':>28}{'blocks':>8}")
     for metric, margin in MARGINS.items():
-        ratios_of: dict[tuple[str, str], dict[tuple[int, Cell], float]] = defaultdict(dict)
+        ratios_of: dict[tuple[str, str], dict[tuple[int, BlockLevel], float]] = defaultdict(dict)
         for number, run in enumerate(runs):
             for key, ratios in collect_log_ratios(run, metric).items():
                 ratios_of[key] |= {(number, cell): value for cell, value in ratios.items()}
@@ -200,12 +200,12 @@ def _print_ratio(scenario: str, name: str, metric: str, margin: float, log_ratio
 
 # --- effects of the order -----------------------------------------------------------------------------------------
 
-Group = Mapping[str, Sequence[Slice]]
+SliceGroup = Mapping[str, Sequence[Slice]]
 """The slices of every contestant that stood side by side."""
-Figure = Callable[[Slice], float]
+SliceFigure = Callable[[Slice], float]
 
 
-def find_groups(runs: Sequence[Run]) -> list[tuple[str, Group]]:
+def find_groups(runs: Sequence[Run]) -> list[tuple[str, SliceGroup]]:
     """Return the groups whose trials count, each with its scenario. Pure."""
     groups: dict[tuple[object, ...], dict[str, Sequence[Slice]]] = defaultdict(dict)
     for number, run in enumerate(runs):
@@ -220,7 +220,7 @@ def _name_side(trial: Trial) -> str:
     return f"{trial.contestant} (twin)" if trial.twin else trial.contestant
 
 
-def find_effects(group: Group, figure: Figure) -> dict[tuple[str, str], float]:
+def find_effects(group: SliceGroup, figure: SliceFigure) -> dict[tuple[str, str], float]:
     """Return the effects of order within one group, as log ratios: of the first place against the later ones, and of
     each contestant after each other (or after itself, from one turn to the next) against it after the rest. The means
     of turns and of contestants are taken out. Pure."""
@@ -261,7 +261,7 @@ def print_order(runs: Sequence[Run]) -> None:
     """Print the effect of the first place, and the largest effect of the contestant before."""
     groups = find_groups(runs)
     closed = {scenario.name for run in runs for scenario in run.experiment.scenarios if scenario.arrivals == "closed"}
-    figures: dict[str, tuple[Figure, list[tuple[str, Group]]]] = {
+    figures: dict[str, tuple[SliceFigure, list[tuple[str, SliceGroup]]]] = {
         "messages": (lambda slice_: slice_.sent, [(name, group) for name, group in groups if name in closed]),
         "CPU/message": (lambda slice_: slice_.cpu_s / slice_.sent if slice_.sent else 0.0, groups),
     }

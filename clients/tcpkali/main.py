@@ -35,9 +35,9 @@ from netdyno.model.load_result import (
     Generator,
     GeneratorThread,
     Latency,
+    LoadPlan,
     LoadResult,
     Messages,
-    Plan,
     Requests,
     TimeSeries,
 )
@@ -401,8 +401,8 @@ def load_result(request: Asked, report: Report, used: Used, *, whole: bool) -> L
     )
 
 
-def _make_plan(request: Asked, window_s: float) -> Plan:
-    return Plan(
+def _make_plan(request: Asked, window_s: float) -> LoadPlan:
+    return LoadPlan(
         url=str(request.url),
         workload="echo",
         arrivals="constant",

@@ -48,7 +48,7 @@ class FailedError(Exception):
 
 
 @dataclass
-class Messages:
+class MessageCounts:
     """Counts over the whole life, as in the result. `expected`: the messages that those sent should have brought
     back."""
 
@@ -73,7 +73,7 @@ class Journal:
     def __init__(self, plan: ClientPlan) -> None:
         self.recorder = Recorder(is_part=plan.is_part)
         self.connect = Histogram()
-        self.messages = Messages()
+        self.messages = MessageCounts()
         self.failures: Counter[Failure] = Counter()
         self.first_attempts: Counter[Failure | None] = Counter()  # None: established
         self.recovered = 0
@@ -111,7 +111,7 @@ class Journal:
         return self.start <= time.monotonic_ns() < self.end
 
 
-class Heard:
+class HeardMessages:
     """The messages of one sender that have come."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class Caller:
         self._journal = journal
         self._identity = identity
         self._next = 0  # sequence number, over all connections of the instance
-        self._heard = Heard()
+        self._heard = HeardMessages()
         self._connect_began = self._intended = 0
         self._first_attempt = True
 
@@ -231,7 +231,7 @@ class Caller:
         journal.messages.bytes_sent += len(header) + len(body)
         return header, body
 
-    def _take(self, heard: Heard, sequence: int, now: int) -> bool:
+    def _take(self, heard: HeardMessages, sequence: int, now: int) -> bool:
         """Count a valid message; returns whether it is the newest of its sender."""
         messages, verdict = self._journal.messages, heard.take(sequence)
         messages.received += 1

@@ -16,9 +16,9 @@ from netdyno.model.load_result import (
     Generator,
     GeneratorThread,
     Latency,
+    LoadPlan,
     LoadResult,
     Messages,
-    Plan,
     Requests,
 )
 from netdyno_client.journal import Failure, Journal
@@ -100,8 +100,8 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
     )
 
 
-def _make_plan(plan: ClientPlan) -> Plan:
-    return Plan(
+def _make_plan(plan: ClientPlan) -> LoadPlan:
+    return LoadPlan(
         url=str(plan.url),
         workload=plan.workload,
         arrivals="closed",

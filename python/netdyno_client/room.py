@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 
 from netdyno.protocol import wire
-from netdyno_client.journal import Caller, FailedError, Failure, Heard, Journal
+from netdyno_client.journal import Caller, FailedError, Failure, HeardMessages, Journal
 
 PROBE = 0xFFFF_FFFF
 """The client of the messages by which every member learns that the server knows it."""
@@ -82,7 +82,7 @@ class Speaker(Caller):
         self.identity = identity
         self.inside = False
         self._room = room
-        self._others: dict[int, Heard] = {}
+        self._others: dict[int, HeardMessages] = {}
 
     def connected(self) -> None:
         """Record that the connection is established."""
@@ -113,7 +113,7 @@ class Speaker(Caller):
         except wire.MalformedError as error:
             messages.corrupt += 1
             raise FailedError(Failure.PROTOCOL) from error
-        if not self._take(self._others.setdefault(identity, Heard()), sequence, now):
+        if not self._take(self._others.setdefault(identity, HeardMessages()), sequence, now):
             return None
         if not (sequence in speaker._in_flight and self._room.is_witness(self.identity, identity)):
             return None

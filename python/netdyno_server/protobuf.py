@@ -10,7 +10,7 @@ _LONGEST_NUMBER = 10  # bytes
 _LONGEST_LENGTH = 5  # and tag
 
 
-class MalformedError(Exception):
+class MalformedProtobufError(Exception):
     """Bytes that are no Protobuf."""
 
 
@@ -29,7 +29,7 @@ def parse_request(data: bytes, offset: int, end: int) -> tuple[int, int, bytes] 
                 _merge_request(data, next_offset - value, next_offset, (0, 0, b""))  # a response must parse too
                 request = None
             offset = next_offset
-    except MalformedError:
+    except MalformedProtobufError:
         return None
     return request
 
@@ -60,7 +60,7 @@ def _merge_request(data: bytes, offset: int, end: int, merged: tuple[int, int, b
     while offset < end:
         number, kind, value, offset = _parse_field(data, offset, end, 1)
         if kind == _END_GROUP:
-            raise MalformedError("the end of a group that never began")
+            raise MalformedProtobufError("the end of a group that never began")
         if kind == _VARINT and number == 1:
             job_id = value & 0xFFFF_FFFF
         elif kind == _VARINT and number == 2:
@@ -77,7 +77,7 @@ def _parse_field(data: bytes, offset: int, end: int, depth: int) -> tuple[int, i
     tag, offset = _parse_varint(data, offset, end, _LONGEST_LENGTH)
     number, kind = tag >> 3, tag & 7
     if number == 0 or tag >> 32:
-        raise MalformedError("field number")
+        raise MalformedProtobufError("field number")
     if kind == _VARINT:
         value, offset = _parse_varint(data, offset, end, _LONGEST_NUMBER)
         return number, kind, value, offset
@@ -90,9 +90,9 @@ def _parse_field(data: bytes, offset: int, end: int, depth: int) -> tuple[int, i
     elif kind in _FIXED:
         value = _FIXED[kind]
     else:
-        raise MalformedError("wire type, or groups too deep")
+        raise MalformedProtobufError("wire type, or groups too deep")
     if value > end - offset:
-        raise MalformedError("a field that is cut off")
+        raise MalformedProtobufError("a field that is cut off")
     return number, kind, value, offset + value
 
 
@@ -101,7 +101,7 @@ def _skip_group(data: bytes, offset: int, end: int, group: int, depth: int) -> i
         number, kind, _, offset = _parse_field(data, offset, end, depth)
         if kind == _END_GROUP:
             if number != group:
-                raise MalformedError("the end of another group")
+                raise MalformedProtobufError("the end of another group")
             return offset
 
 
@@ -109,11 +109,11 @@ def _parse_varint(data: bytes, offset: int, end: int, longest: int) -> tuple[int
     value = shift = 0
     while shift < 7 * longest:
         if offset >= end:
-            raise MalformedError("a number that is cut off")
+            raise MalformedProtobufError("a number that is cut off")
         byte = data[offset]
         offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value & 0xFFFF_FFFF_FFFF_FFFF, offset
         shift += 7
-    raise MalformedError("a number of too many bytes")
+    raise MalformedProtobufError("a number of too many bytes")

@@ -17,7 +17,7 @@ SEEDS = 40
 BEGAN: Final = "NETDYNO_ATTACK_BEGAN"
 NOT_TRIED: Final = "not tried: the time is over"
 
-Draw = Callable[[Random, str], Contestant]
+DrawContestant = Callable[[Random, str], Contestant]
 
 
 def pytest_configure() -> None:
@@ -62,7 +62,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture
-def draw(request: pytest.FixtureRequest) -> Draw:
+def draw(request: pytest.FixtureRequest) -> DrawContestant:
     """A function that draws a server of those that speak a transport and can be started."""
 
     def drawn(chance: Random, transport: str) -> Contestant:

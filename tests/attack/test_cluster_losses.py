@@ -24,7 +24,7 @@ from netdyno.store import read, schema
 from tests.attack.conftest import SEEDS
 from tests.attack.test_kills import marked
 from tests.programs.test_cluster import HELD_UP, TRIES
-from tests.support.hosts import Host, daemon, is_called, on_a_bridge
+from tests.support.hosts import NamespaceHost, daemon, is_called, on_a_bridge
 from tests.support.patience import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.needs_build
@@ -56,16 +56,16 @@ ON_A_SMALL_DISK = (
 )
 
 
-class Cluster(NamedTuple):
+class AttackedCluster(NamedTuple):
     """Its daemons by their hosts' names; that of "control" is the scheduler."""
 
     folder: Path
-    hosts: dict[str, Host]
+    hosts: dict[str, NamespaceHost]
     daemons: dict[str, subprocess.Popen[str]]
 
 
 @contextmanager
-def standing(hosts: dict[str, Host], folder: Path) -> Iterator[Cluster]:
+def standing(hosts: dict[str, NamespaceHost], folder: Path) -> Iterator[AttackedCluster]:
     cores = sorted(os.sched_getaffinity(0))
     with ExitStack() as stack:
         daemons = {"control": stack.enter_context(daemon(hosts["control"], "scheduler", "--cluster", str(folder)))}
@@ -74,30 +74,30 @@ def standing(hosts: dict[str, Host], folder: Path) -> Iterator[Cluster]:
             words = ("--as", role, "--cores", str(core), "--cluster", str(folder))
             joining = daemon(hosts[name], "join", authority.read_scheduler(folder), *words)
             daemons[name] = stack.enter_context(joining)
-        yield Cluster(folder, hosts, daemons)
+        yield AttackedCluster(folder, hosts, daemons)
 
 
-class Moment(NamedTuple):
+class LossMoment(NamedTuple):
     """The host that a loss hits, and the run at that moment, after the first server has been started."""
 
     chance: Random
-    cluster: Cluster
+    cluster: AttackedCluster
     run: subprocess.Popen[str]
     results: Path
     host: str
 
 
-def kill_a_daemon(moment: Moment) -> None:
+def kill_a_daemon(moment: LossMoment) -> None:
     moment.cluster.daemons[moment.host].kill()
 
 
-def kill_a_child(moment: Moment) -> None:
+def kill_a_child(moment: LossMoment) -> None:
     if pids := children(moment):
         with suppress(ProcessLookupError):
             os.kill(moment.chance.choice(pids), signal.SIGKILL)
 
 
-def stop_a_child(moment: Moment) -> None:
+def stop_a_child(moment: LossMoment) -> None:
     if pids := children(moment):
         stopped = moment.chance.choice(pids)
         with suppress(ProcessLookupError):
@@ -106,11 +106,11 @@ def stop_a_child(moment: Moment) -> None:
             os.kill(stopped, signal.SIGCONT)
 
 
-def pull_a_cable(moment: Moment) -> None:
+def pull_a_cable(moment: LossMoment) -> None:
     moment.cluster.hosts[moment.host].unplug()
 
 
-def fill_the_disk(moment: Moment) -> None:
+def fill_the_disk(moment: LossMoment) -> None:
     """Fill the disk of the run, which is a small one of its own."""
     inside = Path(f"/proc/{server_proc.find_family(moment.run.pid)[-1]}/root{moment.results}")
     with suppress(OSError), (inside / "filler").open("wb", buffering=0) as file:
@@ -118,7 +118,7 @@ def fill_the_disk(moment: Moment) -> None:
             file.write(bytes(1 << 16))
 
 
-def children(moment: Moment) -> tuple[int, ...]:
+def children(moment: LossMoment) -> tuple[int, ...]:
     """Return the children of that host, once it has some or the run has ended: between two trials it has none."""
     pids: list[int] = []
 
@@ -135,7 +135,7 @@ def has_begun(server: int) -> bool:
     return any(is_called(pid, "epoll-reactor") for pid in server_proc.find_family(server)[1:])
 
 
-LOSSES: tuple[tuple[Callable[[Moment], None], tuple[str, ...]], ...] = (
+LOSSES: tuple[tuple[Callable[[LossMoment], None], tuple[str, ...]], ...] = (
     (kill_a_daemon, ("control", "control", "control", "control")),
     (kill_a_daemon, ("server", "server", "server", "server")),
     (kill_a_daemon, ("client", "client", "second", "second")),
@@ -150,17 +150,17 @@ LOSSES: tuple[tuple[Callable[[Moment], None], tuple[str, ...]], ...] = (
 """What is lost, and on which host in each turn. Turns alternate between the workloads."""
 
 
-class Loss(NamedTuple):
-    hit: Callable[[Moment], None]
+class HostLoss(NamedTuple):
+    hit: Callable[[LossMoment], None]
     host: str
     workload: str
 
 
-def loss(seed: int) -> Loss:
+def loss(seed: int) -> HostLoss:
     """Return the loss of a seed: only its time, and which child of a host is hit, are left to chance."""
     turn, number = divmod(seed, len(LOSSES))
     hit, hosts = LOSSES[number]
-    return Loss(hit, hosts[turn % len(hosts)], WORKLOADS[turn % len(WORKLOADS)])
+    return HostLoss(hit, hosts[turn % len(hosts)], WORKLOADS[turn % len(WORKLOADS)])
 
 
 def test_the_moments_cover_all_that_can_be_lost_evenly() -> None:
@@ -223,7 +223,7 @@ def test_a_loss_at_any_moment_leaves_nobody_and_a_run_that_goes_on(
             run = begun(start, cluster.daemons["server"].pid)
             with suppress(subprocess.TimeoutExpired):
                 run.wait(after_s)
-            hit(Moment(chance, cluster, run, results, host))
+            hit(LossMoment(chance, cluster, run, results, host))
             before = set() if hit is fill_the_disk else tried(store(results))  # no other process sees this disk
             output, _ = run.communicate(timeout=4 * PATIENCE_S)
             print(

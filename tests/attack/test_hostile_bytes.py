@@ -9,13 +9,13 @@ from random import Random
 
 import pytest
 
-from tests.attack.conftest import Draw
+from tests.attack.conftest import DrawContestant
 from tests.contract.messages.conftest import TRANSPORTS
 from tests.contract.messages.talk import joined, talking
 from tests.contract.messages.transport import HELO, WELC, control
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import threads_for
-from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.talk import StreamTalk
 from tests.support.client import Client
 from tests.support.mutation import mutated, pieces
 from tests.support.patience import eventually
@@ -48,7 +48,7 @@ def leave(chance: Random, client: Client) -> None:
 
 
 @pytest.mark.needs_build
-def test_streams_of_bad_bytes_hurt_nobody_else(seed: int, draw: Draw) -> None:
+def test_streams_of_bad_bytes_hurt_nobody_else(seed: int, draw: DrawContestant) -> None:
     chance = Random(seed)
     contestant = draw(chance, "tcp")
     workload = chance.choice(contestant.manifest.workloads)
@@ -69,7 +69,7 @@ def test_streams_of_bad_bytes_hurt_nobody_else(seed: int, draw: Draw) -> None:
                         with suppress(ConnectionError):  # it was closed for what it said before
                             client.send(piece)
             eventually(lambda: not server.has_connections(), "a hostile connection stays open in the server")
-            with Talk(server, workload) as talk:
+            with StreamTalk(server, workload) as talk:
                 talk.check()
 
 
@@ -94,7 +94,7 @@ def knock(chance: Random, server: Server) -> None:
 
 @pytest.mark.needs_build
 @pytest.mark.parametrize("name", sorted(TRANSPORTS))
-def test_bad_messages_hurt_nobody_else(seed: int, name: str, draw: Draw) -> None:
+def test_bad_messages_hurt_nobody_else(seed: int, name: str, draw: DrawContestant) -> None:
     chance = Random(seed)
     transport = TRANSPORTS[name]
     contestant = draw(chance, name)

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from tests.attack.conftest import Draw
+from tests.attack.conftest import DrawContestant
 from tests.contract.golden import sessions
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import threads_for
@@ -30,7 +30,7 @@ ONCE_SUSPECTED = "threads-snapshot"
 
 
 @pytest.mark.needs_build
-def test_answers_are_right_in_every_byte_whatever_neighbours_do(seed: int, draw: Draw) -> None:
+def test_answers_are_right_in_every_byte_whatever_neighbours_do(seed: int, draw: DrawContestant) -> None:
     chance = Random(seed)
     contestant = draw(chance, "tcp")
     if seed % 2 == 0 or "rpc" not in contestant.manifest.workloads:
@@ -87,15 +87,15 @@ def expect_answers(client: Client, stream: bytes) -> int:
     return outcome.requests or 0
 
 
-def judged(stream: bytes, *, ends: bool = False) -> sessions.Outcome:
-    return sessions.serve("rpc", sessions.Options.parse({}), stream, ends)
+def judged(stream: bytes, *, ends: bool = False) -> sessions.SessionOutcome:
+    return sessions.serve("rpc", sessions.SessionOptions.parse({}), stream, ends)
 
 
-def answers(outcome: sessions.Outcome) -> bytes:
+def answers(outcome: sessions.SessionOutcome) -> bytes:
     return b"".join(bytes.fromhex(str(effect["write"])) for effect in outcome.effects if "write" in effect)
 
 
-def service_ns(outcome: sessions.Outcome) -> int:
+def service_ns(outcome: sessions.SessionOutcome) -> int:
     return sum(int(str(effect["wait"])) for effect in outcome.effects if "wait" in effect)
 
 

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from tests.attack.conftest import Draw
+from tests.attack.conftest import DrawContestant
 from tests.contract.messages.conftest import TRANSPORTS
 from tests.contract.messages.talk import joined, talking
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import threads_for
-from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.talk import StreamTalk
 from tests.contract.tcp.talk import joined as has_joined
 from tests.support import proc
 from tests.support.chosen import discovered, startable
@@ -44,7 +44,7 @@ def hinder(chance: Random, client: Client, workload: str, dripped: bytes) -> Non
 
 
 @pytest.mark.needs_build
-def test_slow_streams_hold_up_nobody_else(seed: int, draw: Draw) -> None:
+def test_slow_streams_hold_up_nobody_else(seed: int, draw: DrawContestant) -> None:
     chance = Random(seed)
     contestant = draw(chance, "tcp")
     workload = chance.choice(contestant.manifest.workloads)
@@ -56,7 +56,7 @@ def test_slow_streams_hold_up_nobody_else(seed: int, draw: Draw) -> None:
         drips = {client: message(workload, client.identity, 0, 2 * ROUNDS)[:ROUNDS] for client in dripping}
         # Chat is not asked of the deaf: what they say would be for the others.
         talkers = [] if workload == "chat" else deaf
-        with Talk(server, workload) as talk:
+        with StreamTalk(server, workload) as talk:
             for number in range(ROUNDS):
                 for client in chance.sample(talkers, len(talkers) // 2):
                     hinder(chance, client, workload, b"")
@@ -68,7 +68,7 @@ def test_slow_streams_hold_up_nobody_else(seed: int, draw: Draw) -> None:
 
 @pytest.mark.needs_build
 @pytest.mark.parametrize("name", sorted(TRANSPORTS))
-def test_silent_and_deaf_clients_hold_up_nobody_else(seed: int, name: str, draw: Draw) -> None:
+def test_silent_and_deaf_clients_hold_up_nobody_else(seed: int, name: str, draw: DrawContestant) -> None:
     chance = Random(seed)
     transport = TRANSPORTS[name]
     contestant = draw(chance, name)

@@ -41,8 +41,8 @@ from tests.support.watched import (
     LEAST_CONTRAST_OF_TEXT,
     PHONE,
     WIDE,
-    Look,
     Pages,
+    Viewport,
     Watched,
     colour_of,
     contrast,
@@ -291,7 +291,7 @@ def test_loss_stands_beside_the_answer_and_each_rank_and_those_apart_come_last(l
 
 
 @LOOKS
-def test_every_figure_rings_what_lost_too_much_and_nothing_else(pages: Pages, lossy_file: Path, look: Look) -> None:
+def test_every_figure_rings_what_lost_too_much_and_nothing_else(pages: Pages, lossy_file: Path, look: Viewport) -> None:
     lossy = pages(lossy_file, *look)
     bad = colour_of(lossy.page, "--bad")
     rings = "(svg, bad) => [...svg.querySelectorAll('use')].filter(e => getComputedStyle(e).stroke === bad).length"
@@ -439,7 +439,7 @@ def test_a_report_of_claims_fits_a_phone(pages: Pages, claims_file: Path) -> Non
 
 
 @LOOKS
-def test_words_on_verdicts_stand_out(pages: Pages, claims_file: Path, look: Look) -> None:
+def test_words_on_verdicts_stand_out(pages: Pages, claims_file: Path, look: Viewport) -> None:
     for pill in pages(claims_file, *look).page.locator("#claims .status").all():
         colours = pill.evaluate("e => { const s = getComputedStyle(e); return [s.color, s.backgroundColor]; }")
         assert contrast(*colours) >= LEAST_CONTRAST_OF_TEXT, pill.inner_text()
@@ -454,7 +454,7 @@ def test_without_claims_and_figures_there_is_no_section_of_them(light: Watched) 
 
 
 @LOOKS
-def test_text_and_shapes_stand_out_from_the_paper(pages: Pages, page_file: Path, look: Look) -> None:
+def test_text_and_shapes_stand_out_from_the_paper(pages: Pages, page_file: Path, look: Viewport) -> None:
     shown = pages(page_file, *look)
     for paper in ("--paper", "--raised"):
         behind = colour_of(shown.page, paper)

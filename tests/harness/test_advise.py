@@ -49,7 +49,7 @@ NAMED = ("--contestants", ",".join(COSTS))
 of_machine = functools.cache(environment.describe_machine)
 
 
-class Machine:
+class FakeMachine:
     """The true figures of each contestant; nothing is started. Above `crossing` msg/s the second is better."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, results: Path) -> None:
@@ -79,12 +79,12 @@ class Machine:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
-    return Machine(monkeypatch, tmp_path / "results")
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeMachine:
+    return FakeMachine(monkeypatch, tmp_path / "results")
 
 
 def test_who_is_beaten_is_dropped_and_the_rest_has_the_time(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert machine.asks("--no-along", "--time-budget", "10m") == 0
     assert machine.ran[THIRD] == ADVICE_LOOKS[0]
@@ -97,7 +97,7 @@ def test_who_is_beaten_is_dropped_and_the_rest_has_the_time(
     assert f"{run.run_id}, made for this question." in out
 
 
-def test_its_run_can_be_repeated_by_its_file(machine: Machine, tmp_path: Path) -> None:
+def test_its_run_can_be_repeated_by_its_file(machine: FakeMachine, tmp_path: Path) -> None:
     machine.asks("--no-along", "--time-budget", "60s")
     (run,) = machine.runs()
     again = experiment.load(tmp_path / "results" / run.run_id / advise.FILE_NAME)
@@ -105,7 +105,7 @@ def test_its_run_can_be_repeated_by_its_file(machine: Machine, tmp_path: Path) -
     assert replace(run.experiment, advise=None, name=again.name) == again
 
 
-def test_it_keeps_to_its_time(machine: Machine) -> None:
+def test_it_keeps_to_its_time(machine: FakeMachine) -> None:
     machine.spread = 0.5
     machine.asks("--no-along", "--time-budget", "60s")
     (run,) = machine.runs()
@@ -113,7 +113,7 @@ def test_it_keeps_to_its_time(machine: Machine) -> None:
 
 
 def test_json_has_the_answer_and_so_has_the_folder(
-    machine: Machine, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert machine.asks("--no-along", "--json") == 0
     answer = json.loads(capsys.readouterr().out)
@@ -127,7 +127,7 @@ def test_json_has_the_answer_and_so_has_the_folder(
 
 
 def test_json_is_whole_where_there_is_no_answer(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("--no-along", "--time-budget", "60s", "--again", "--json")
     machine.asks(*words)
@@ -146,7 +146,7 @@ def test_json_is_whole_where_there_is_no_answer(
     }
 
 
-def test_the_page_explains_every_key_of_the_json(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_explains_every_key_of_the_json(machine: FakeMachine, capsys: pytest.CaptureFixture[str]) -> None:
     machine.asks("--no-along", "--time-budget", "60s", "--json")
     answer = json.loads(capsys.readouterr().out)
     (chapter,) = re.findall(
@@ -164,7 +164,7 @@ def test_the_page_explains_every_key_of_the_json(machine: Machine, capsys: pytes
 
 
 def test_half_and_double_are_looked_at_and_a_flip_is_named(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.crossing, machine.spread = 1500.0, 0.01
     machine.costs = {**COSTS, SECOND: 12.0}
@@ -185,7 +185,7 @@ def test_half_and_double_are_looked_at_and_a_flip_is_named(
 
 
 def test_who_ends_that_early_has_the_answer_all_the_same(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     carried_out = advise._run_experiment
 
@@ -202,7 +202,7 @@ def test_who_ends_that_early_has_the_answer_all_the_same(
 
 
 def test_where_double_is_too_much_for_the_machine_the_answer_is_given_all_the_same(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     check = preparation.check
 
@@ -218,7 +218,7 @@ def test_where_double_is_too_much_for_the_machine_the_answer_is_given_all_the_sa
     assert "near these values was not measured" in output.out
 
 
-def test_where_no_time_is_left_for_them_that_is_said(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_no_time_is_left_for_them_that_is_said(machine: FakeMachine, capsys: pytest.CaptureFixture[str]) -> None:
     """Each trial is 2.6 s: two do not fit into 4 s, and one is longer than 2 s."""
     for budget in ("4s", "2s"):
         assert machine.asks("--time-budget", budget, "--again") == 0
@@ -228,7 +228,7 @@ def test_where_no_time_is_left_for_them_that_is_said(machine: Machine, capsys: p
 
 
 def test_what_is_built_first_takes_nothing_of_their_time(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now, late_s = time.monotonic, [0.0]
 
@@ -244,7 +244,7 @@ def test_what_is_built_first_takes_nothing_of_their_time(
 # --- what is stored ------------------------------------------------------------------------------------------------
 
 
-def test_what_was_measured_is_not_measured_again(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_measured_is_not_measured_again(machine: FakeMachine, capsys: pytest.CaptureFixture[str]) -> None:
     machine.asks("--no-along")
     before = machine.ran.total()
     assert machine.asks("--no-along") == 0
@@ -255,7 +255,7 @@ def test_what_was_measured_is_not_measured_again(machine: Machine, capsys: pytes
 
 
 def test_half_and_double_that_are_stored_are_told_with_the_run_that_they_belong_to(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The run at half and double is the newer one, and contains the workload, too."""
     machine.crossing, machine.spread = 1500.0, 0.01
@@ -275,7 +275,7 @@ def test_half_and_double_that_are_stored_are_told_with_the_run_that_they_belong_
 
 
 def test_half_and_double_of_a_stored_run_are_looked_at_where_nobody_did(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.costs, machine.spread = {**COSTS, SECOND: 13.0}, 0.02
     machine.asks("--no-along", "--time-budget", "5m")
@@ -296,7 +296,7 @@ def test_half_and_double_of_a_stored_run_are_looked_at_where_nobody_did(
 
 
 def test_an_answer_that_is_not_settled_is_measured_anew_where_there_is_more_time(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.spread = 0.5
     assert machine.asks("--no-along", "--time-budget", "60s") == 0
@@ -315,7 +315,7 @@ def test_an_answer_that_is_not_settled_is_measured_anew_where_there_is_more_time
     )
 
 
-def test_a_settled_answer_is_taken_however_much_time_there_is(machine: Machine) -> None:
+def test_a_settled_answer_is_taken_however_much_time_there_is(machine: FakeMachine) -> None:
     machine.costs, machine.spread = {**COSTS, SECOND: 13.0}, 0.02
     machine.asks("--no-along", "--time-budget", "60s")
     before = machine.ran.total()
@@ -323,7 +323,7 @@ def test_a_settled_answer_is_taken_however_much_time_there_is(machine: Machine) 
     assert machine.ran.total() == before
 
 
-def test_a_run_that_was_ended_had_the_time_of_its_trials(machine: Machine) -> None:
+def test_a_run_that_was_ended_had_the_time_of_its_trials(machine: FakeMachine) -> None:
     machine.spread = 0.5
     machine.asks("--no-along", "--time-budget", "60s")
     before = machine.ran.total()
@@ -335,7 +335,9 @@ def test_a_run_that_was_ended_had_the_time_of_its_trials(machine: Machine) -> No
     assert machine.ran.total() > before
 
 
-def test_fewer_contestants_are_covered_and_more_are_not(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fewer_contestants_are_covered_and_more_are_not(
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
     machine.asks("--no-along", named=("--contestants", f"{SECOND},{THIRD}"))
     before = machine.ran.total()
     machine.asks("--no-along", named=("--contestants", f"{SECOND},{THIRD}"))
@@ -355,7 +357,7 @@ def test_fewer_contestants_are_covered_and_more_are_not(machine: Machine, capsys
     ],
 )
 def test_what_another_machine_or_commit_measured_is_not_taken(
-    machine: Machine, capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str, value: Any, message: str
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str, value: Any, message: str
 ) -> None:
     machine.asks("--no-along")
     (run,) = machine.runs()
@@ -368,7 +370,7 @@ def test_what_another_machine_or_commit_measured_is_not_taken(
     assert message in capsys.readouterr().out
 
 
-def stored_levels(machine: Machine, tmp_path: Path, names: Iterable[str] = COSTS) -> None:
+def stored_levels(machine: FakeMachine, tmp_path: Path, names: Iterable[str] = COSTS) -> None:
     """A run of 500, 2,000 and 8,000 messages a second."""
     text = f"""
 question = "?"
@@ -393,7 +395,7 @@ rate = [500, 2000, 8000]
 
 
 def test_between_two_levels_with_one_answer_nothing_is_measured_and_it_says_so(
-    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.costs, machine.spread = {**COSTS, SECOND: 13.0}, 0.02
     stored_levels(machine, tmp_path)
@@ -409,7 +411,7 @@ def test_between_two_levels_with_one_answer_nothing_is_measured_and_it_says_so(
 
 @pytest.mark.parametrize(("cost", "spread"), [(13.0, 0.02), (15.0, 0.005)], ids=["another", "one of the two"])
 def test_between_two_levels_with_two_answers_it_is_measured(
-    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str], cost: float, spread: float
+    machine: FakeMachine, tmp_path: Path, capsys: pytest.CaptureFixture[str], cost: float, spread: float
 ) -> None:
     """A statement on two contestants at one level does not hold between this level and the next."""
     machine.costs, machine.spread, machine.crossing = {**COSTS, SECOND: cost}, spread, 1500.0
@@ -421,7 +423,7 @@ def test_between_two_levels_with_two_answers_it_is_measured(
 
 
 def test_why_a_run_is_not_taken_that_has_it_and_values_around_it(
-    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A contestant is missing at all of its levels."""
     stored_levels(machine, tmp_path, names=(SECOND, THIRD))
@@ -431,7 +433,7 @@ def test_why_a_run_is_not_taken_that_has_it_and_values_around_it(
 
 
 def test_what_had_too_few_messages_for_the_objective_is_measured(
-    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stored_levels(machine, tmp_path)
     assert machine.asks("--rate", "2k", "--objective", "p99.99<5ms", "--no-along") == 0
@@ -442,7 +444,7 @@ def test_what_had_too_few_messages_for_the_objective_is_measured(
 
 
 def test_the_stored_neighbours_say_where_it_changes(
-    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    machine: FakeMachine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.costs, machine.spread, machine.crossing = {**COSTS, SECOND: 13.0}, 0.02, 4000.0
     stored_levels(machine, tmp_path)
@@ -486,19 +488,21 @@ def test_languages_narrow_the_contestants() -> None:
     ],
 )
 def test_what_cannot_be_meant_is_said(
-    machine: Machine, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
 ) -> None:
     assert machine.asks(*words) == 2
     assert complaint in capsys.readouterr().err
     assert not machine.ran
 
 
-def test_other_cores_than_this_machine_has_are_a_caveat(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_cores_than_this_machine_has_are_a_caveat(
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
     machine.asks("--no-along", "--cores", "77")
     assert "and yours will have 77: the effect of that was not measured." in capsys.readouterr().out
 
 
-def test_a_file_says_it_as_well_and_flags_go_before(machine: Machine, tmp_path: Path) -> None:
+def test_a_file_says_it_as_well_and_flags_go_before(machine: FakeMachine, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('connections = 7\nrate = "3k"\nsize = 128\ntime-budget = "60s"\n')
     machine.asks("--no-along", "--workload", str(tmp_path / "mine.toml"))
     (scenario,) = machine.runs()[0].experiment.scenarios

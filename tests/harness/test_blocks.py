@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.found.ranking import Ending
+from netdyno.analysis.found.ranking import EndOfBlocks
 from netdyno.analysis.ranking import stopping
 from netdyno.analysis.trials.split import select_part
 from netdyno.kit.errors import UserError
@@ -56,13 +56,13 @@ def load(outcome: runner.Outcome) -> Run:
     return read.load(outcome.folder / schema.FILE_NAME)
 
 
-def ending(run: Run, scenario: str = "echo") -> Ending:
+def ending(run: Run, scenario: str = "echo") -> EndOfBlocks:
     result = ending_of(run, next(candidate for candidate in run.experiment.scenarios if candidate.name == scenario))
     assert result is not None
     return result
 
 
-def ending_of(run: Run, scenario: Scenario) -> Ending | None:
+def ending_of(run: Run, scenario: Scenario) -> EndOfBlocks | None:
     finished, budget_s = run.finished_at is not None, run.experiment.time_budget_s
     return stopping.find_ending(select_part(run, scenario), finished=finished, time_budget_s=budget_s)
 

@@ -76,7 +76,7 @@ def netdyno(*arguments: str, limit: tuple[int, int] | None = None) -> subprocess
     )
 
 
-class Answer(NamedTuple):
+class CommandResult(NamedTuple):
     """The exit code and the output of a command, as from a process of its own."""
 
     returncode: int
@@ -84,19 +84,19 @@ class Answer(NamedTuple):
     stderr: str
 
 
-class Command(Protocol):
+class RunCommand(Protocol):
     """A command line run in this process: a process of its own spends most of its time loading the libraries."""
 
-    def __call__(self, *arguments: str) -> Answer: ...
+    def __call__(self, *arguments: str) -> CommandResult: ...
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
+def command(capsys: pytest.CaptureFixture[str]) -> RunCommand:
     """Run command lines in this process."""
 
-    def run(*arguments: str) -> Answer:
+    def run(*arguments: str) -> CommandResult:
         capsys.readouterr()
-        return Answer(main(arguments), *capsys.readouterr())
+        return CommandResult(main(arguments), *capsys.readouterr())
 
     return run
 
@@ -157,7 +157,7 @@ def test_a_mistake_is_one_line_on_stderr_and_exit_2(
     assert err.count("\n") == 1
 
 
-def test_broken_toml_is_one_line_and_no_traceback(tmp_path: Path, command: Command) -> None:
+def test_broken_toml_is_one_line_and_no_traceback(tmp_path: Path, command: RunCommand) -> None:
     (tmp_path / "broken.toml").write_text("blocks = = 3")
     done = command("run", str(tmp_path / "broken.toml"))
     assert done.returncode == 2
@@ -176,7 +176,7 @@ def test_too_few_descriptors_are_said_with_the_fix(tmp_path: Path) -> None:
 
 
 def test_a_generator_that_is_not_built_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, toml: str, command: Command
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, toml: str, command: RunCommand
 ) -> None:
     monkeypatch.setenv("NETDYNO_BUILD", str(tmp_path / "nothing"))
     done = command("run", toml)
@@ -185,7 +185,7 @@ def test_a_generator_that_is_not_built_is_said(
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_contestants_of_the_command_line_take_the_place_of_the_experiments(tmp_path: Path, command: Command) -> None:
+def test_contestants_of_the_command_line_take_the_place_of_the_experiments(tmp_path: Path, command: RunCommand) -> None:
     first, second, *_ = (contestant.name for contestant in discover())
     named = tmp_path / "named.toml"
     named.write_text(TINY.replace('["*"]', f'["{first}"]'))
@@ -195,7 +195,7 @@ def test_contestants_of_the_command_line_take_the_place_of_the_experiments(tmp_p
     assert f"connections=1 {first}" not in done.stdout
 
 
-def test_an_unknown_client_in_an_experiment_names_file_and_key(toml: str, tmp_path: Path, command: Command) -> None:
+def test_an_unknown_client_in_an_experiment_names_file_and_key(toml: str, tmp_path: Path, command: RunCommand) -> None:
     path = Path(toml)
     path.write_text(TINY.replace("connections = [1, 2]", 'client = ["netdyno-lod"]'))
     done = command(*run_tiny(toml, tmp_path / "results"))
@@ -205,7 +205,7 @@ def test_an_unknown_client_in_an_experiment_names_file_and_key(toml: str, tmp_pa
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_json_ends_with_one_line_that_says_what_came_of_it(toml: str, tmp_path: Path, command: Command) -> None:
+def test_json_ends_with_one_line_that_says_what_came_of_it(toml: str, tmp_path: Path, command: RunCommand) -> None:
     results = tmp_path / "results"
     done = command(*run_tiny(toml, results, "--json", "--blocks", "2"))
     assert done.returncode == 0, done.stderr
@@ -220,7 +220,7 @@ def test_json_ends_with_one_line_that_says_what_came_of_it(toml: str, tmp_path: 
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_damaged_histogram_is_one_line_and_exit_2(toml: str, tmp_path: Path, command: Command) -> None:
+def test_a_damaged_histogram_is_one_line_and_exit_2(toml: str, tmp_path: Path, command: RunCommand) -> None:
     results = tmp_path / "results"
     answer = json.loads(command(*run_tiny(toml, results, "--json")).stdout)
     file = results / answer["run_id"] / "run.sqlite"
@@ -234,7 +234,7 @@ def test_a_damaged_histogram_is_one_line_and_exit_2(toml: str, tmp_path: Path, c
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_run_without_a_valid_trial_ends_with_1(
-    toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+    toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: RunCommand
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "dies_at_start")
     done = command(*run_tiny(toml, tmp_path / "results", "--json"))
@@ -256,7 +256,7 @@ def interrupt(command: Sequence[str], trials: int, **environment: str) -> tuple[
 
 @pytest.mark.usefixtures("undrawn")
 def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130_and_the_run_is_resumed_to_its_end(
-    toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+    toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: RunCommand
 ) -> None:
     results, windows = tmp_path / "results", tmp_path / "windows"
     windows.write_text("2")  # the load hangs in the third trial
@@ -288,7 +288,7 @@ def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130_and_the_
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_precision_of_the_command_line_is_stored_with_the_run(toml: str, tmp_path: Path, command: Command) -> None:
+def test_a_precision_of_the_command_line_is_stored_with_the_run(toml: str, tmp_path: Path, command: RunCommand) -> None:
     results = tmp_path / "results"
     more = ("--precision", "5%", "--most-blocks", "2", "--time-budget", "10m", "--json")
     done = command(*run_tiny(toml, results, *more))
@@ -301,7 +301,7 @@ def test_a_precision_of_the_command_line_is_stored_with_the_run(toml: str, tmp_p
 
 
 def test_a_run_prints_a_table_and_says_where_its_report_is_which_is_written_again_or_exported(
-    toml: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: Command
+    toml: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: RunCommand
 ) -> None:
     results = tmp_path / "results"
     done = command(*run_tiny(toml, results))
@@ -385,7 +385,7 @@ def test_an_encoding_without_the_signs_damages_no_export_and_stops_no_table(
     assert capsys.readouterr().err == "netdyno: the output cannot be written as ascii: set PYTHONUTF8=1\n"
 
 
-def test_claims_get_their_verdicts_from_what_the_run_stored(tmp_path: Path, command: Command) -> None:
+def test_claims_get_their_verdicts_from_what_the_run_stored(tmp_path: Path, command: RunCommand) -> None:
     path, results = tmp_path / "claims.toml", tmp_path / "results"
     path.write_text(
         f'{TINY}[[claim]]\nid = "Z1"\ntext = "It is quick"\n'
@@ -443,7 +443,7 @@ def test_a_list_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_who_is_unsafe_is_run_only_where_it_is_named(toml: str, tmp_path: Path, command: Command) -> None:
+def test_who_is_unsafe_is_run_only_where_it_is_named(toml: str, tmp_path: Path, command: RunCommand) -> None:
     Path(toml).write_text(TINY.replace("[1, 2]", "[1]"))
     kin = f"{UNSAFE.name.partition('-')[0]}-*"
     safe = next(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,9 +20,7 @@ from netdyno.question.contestants.contestants import (
     select,
     skip_file,
 )
-from tests.support.fixtures import with_launcher
-
-WriteProgram = Callable[[Path, str], None]
+from tests.support.fixtures import WriteProgram, with_launcher
 
 GOOD: dict[str, object] = {"kind": "cmake", "model": "reactor", "summary": "one loop", "workloads": ["echo"]}
 NEEDS = f"""

@@ -23,7 +23,7 @@ from netdyno.model.observation import Pinning
 from netdyno.question.contestants.kernel import explain_uring_error
 from netdyno.verbs.instruments.doctor import examine
 from netdyno.verbs.instruments.doctor.checks.load import parse_pressure, sum_device_interrupts
-from netdyno.verbs.instruments.doctor.finding import Finding, Verdict, list_checks
+from netdyno.verbs.instruments.doctor.finding import DoctorVerdict, Finding, list_checks
 from netdyno.verbs.instruments.doctor.system import Moment, System
 from netdyno.verbs.instruments.doctor.text import as_text
 
@@ -129,7 +129,7 @@ def governors(first: str, second: str) -> dict[str, str]:
     return {f"{CPU}/cpu{core}/cpufreq/scaling_governor": name for core, name in ((0, first), (1, second))}
 
 
-CASES: list[tuple[str, Made, Verdict, str]] = [
+CASES: list[tuple[str, Made, DoctorVerdict, str]] = [
     ("cores", Made(), "good", "2 to use: server pinned to core 0"),
     ("cores", Made(pinning=SHARED, cores=frozenset({0})), "bad", "share the only core"),
     ("cores", Made(pinning=THREADS), "could be better", "hardware threads"),
@@ -336,7 +336,7 @@ def finding(name: str, system: System) -> Finding:
 
 
 @pytest.mark.parametrize(("name", "system", "verdict", "part"), CASES, ids=[f"{case[0]}-{case[2]}" for case in CASES])
-def test_a_made_up_machine_gets_its_verdict(name: str, system: Made, verdict: Verdict, part: str) -> None:
+def test_a_made_up_machine_gets_its_verdict(name: str, system: Made, verdict: DoctorVerdict, part: str) -> None:
     result = finding(name, system)
     assert (result.verdict, part in result.found) == (verdict, True), result
     assert bool(result.fix) == (verdict in ("bad", "could be better"))
@@ -362,7 +362,7 @@ def test_a_quiet_machine_is_told_on_one_screen() -> None:
 def test_the_worst_stands_first_with_its_effect_and_its_fix() -> None:
     findings = examine(Made(files=governors("powersave", "powersave") | {THP: "[always]"}, tells=False))
     order = [result.verdict for result in findings]
-    assert order == sorted(order, key=get_args(Verdict).index)
+    assert order == sorted(order, key=get_args(DoctorVerdict).index)
     assert (findings[0].name, findings[1].name) == ("governor", "huge pages")
     text = as_text(findings, 100)
     assert text.startswith("this machine: 1 bad, 1 could be better, 3 unknown, ")
@@ -437,7 +437,7 @@ def test_the_command_prints_json() -> None:
     assert {result["name"] for result in findings} == {check.name for check in list_checks()}
     for result in findings:
         assert set(result) == {"name", "found", "verdict", "effect", "fix", "needs_root"}
-        assert result["verdict"] in get_args(Verdict)
+        assert result["verdict"] in get_args(DoctorVerdict)
 
 
 def test_wrong_words_are_an_error_of_usage() -> None:

@@ -86,7 +86,7 @@ def test_a_perf_that_has_ended_before_it_is_spoken_to_is_told_alike(context: Tri
     os.close(ready)
     log = TrialLog(context.folder / "log")
     with log.section("perf", [gone]) as output, Process([gone], (), output, name="perf") as process:
-        recorder = perf.Recorder(process, closed)
+        recorder = perf.PerfRecorder(process, closed)
         recorder.tell("ping")
         with pytest.raises(TrialError, match="exit code 129"):
             recorder.end()

@@ -222,11 +222,11 @@ def even(tries: dict[str, int], blocks: int = 12) -> Run:
 
 
 def _named(name: str) -> Contestant:
-    class Named:
+    class NamedContestant:
         def __init__(self) -> None:
             self.name = name
 
-    return Named()  # type: ignore[return-value]
+    return NamedContestant()  # type: ignore[return-value]
 
 
 def test_a_bias_between_contestants_is_found_and_said() -> None:

@@ -30,7 +30,7 @@ from netdyno.question.plan import Cell
 from netdyno.store import read, schema
 
 
-class Recorder:
+class RecordingDisplay:
     """A display that records its calls."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ def execute(
     contestants: list[Contestant],
     tmp_path: Path,
     fake_build: Path,
-    display: Recorder,
+    display: RecordingDisplay,
     foreign_load: ForeignLoad = "count",
 ) -> runner.Outcome:
     results = tmp_path / "results"
@@ -87,7 +87,7 @@ def without_canary_audit(trial: Trial) -> Trial:
 def test_a_run_stores_every_trial_of_its_plan(
     experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
 ) -> None:
-    recorder = Recorder()
+    recorder = RecordingDisplay()
     absent = msgspec.structs.replace(contestant, name="absent", available=False, why_not="Folly not found")
     outcome = execute(experiment, [contestant, absent], tmp_path, fake_build, recorder)
     path = outcome.folder / schema.FILE_NAME
@@ -116,7 +116,7 @@ def test_a_folder_of_logs_that_is_taken_away_after_each_trial_ends_no_run(
 ) -> None:
     monkeypatch.setattr(canary, "FRESH_S", 0.0)
 
-    class Remover(Recorder):
+    class Remover(RecordingDisplay):
         def trial_done(self, trial: Trial, progress: Progress) -> None:
             super().trial_done(trial, progress)
             (logs,) = (tmp_path / "results").glob("*/logs")
@@ -133,7 +133,7 @@ def test_a_factor_of_clients_runs_each_of_them_and_skips_what_is_missing(
     absent = msgspec.structs.replace(client, name="absent", available=False, why_not="Qt not found")
     factors = {"client": ("netdyno-load", client.name, absent.name)}
     scenario = msgspec.structs.replace(experiment.scenarios[0], factors=factors, connections=1)
-    recorder = Recorder()
+    recorder = RecordingDisplay()
     outcome = runner.execute(
         msgspec.structs.replace(experiment, scenarios=(scenario,)).with_each(blocks=1),
         [contestant],
@@ -160,7 +160,7 @@ def test_what_the_links_give_is_recorded_and_a_bad_one_is_not_measured_over(
     monkeypatch.setattr(link_check, "check", lambda *_: checked)
     factors = {"link": ("loopback", "wan")}
     requested = experiment.with_each(factors=factors, link_delay_s=0.005, blocks=1)
-    outcome = execute(requested, [contestant], tmp_path, fake_build, Recorder())
+    outcome = execute(requested, [contestant], tmp_path, fake_build, RecordingDisplay())
     stored = read.load(outcome.folder / schema.FILE_NAME)
     assert stored.environment["link.wan"] == ["wan with 5ms each way: measured 18 ms"]
     assert json.loads((outcome.folder / "environment.json").read_text())["link.wan"]
@@ -176,7 +176,7 @@ def test_a_trial_that_fails_does_not_stop_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "dies_under_load")
-    outcome = execute(experiment.with_each(blocks=1), [contestant], tmp_path, fake_build, Recorder())
+    outcome = execute(experiment.with_each(blocks=1), [contestant], tmp_path, fake_build, RecordingDisplay())
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert outcomes.counts(run)["faulty"] == 2
     assert run.finished_at is not None
@@ -191,13 +191,13 @@ def test_a_signal_drops_the_current_trial_and_keeps_the_rest(
     tmp_path: Path,
     fake_build: Path,
 ) -> None:
-    class Impatient(Recorder):
+    class InterruptedAfterOne(RecordingDisplay):
         def throughput(self, completed: int, seconds: float) -> None:
             if len(self.trials) == 1:
                 signal.raise_signal(number)
 
     handler = signal.getsignal(number)
-    outcome = execute(experiment, [contestant], tmp_path, fake_build, Impatient())
+    outcome = execute(experiment, [contestant], tmp_path, fake_build, InterruptedAfterOne())
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert outcome.interrupted == code
     assert len(run.trials) == 1
@@ -295,7 +295,7 @@ SIX = {"connections": (1, 2, 3, 4, 5, 6)}
 def test_a_trial_whose_machine_was_not_that_of_its_block_is_invalid_when_the_block_ends(
     experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
 ) -> None:
-    recorder = Recorder()
+    recorder = RecordingDisplay()
     requested = experiment.with_each(factors=SIX, blocks=1)
     outcome = execute(requested, [contestant], tmp_path, fake_build, recorder, "strike-out")
     run = read.load(outcome.folder / schema.FILE_NAME)
@@ -324,7 +324,7 @@ def test_where_foreign_load_is_only_counted_so_is_the_canary(
     experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
 ) -> None:
     outcome = execute(
-        experiment.with_each(factors=SIX, blocks=1), [contestant], tmp_path, fake_build, Recorder(), "count"
+        experiment.with_each(factors=SIX, blocks=1), [contestant], tmp_path, fake_build, RecordingDisplay(), "count"
     )
     trials = read.load(outcome.folder / schema.FILE_NAME).trials
     assert not any("canary" in trial.reason for trial in trials)
@@ -335,12 +335,12 @@ def test_where_foreign_load_is_only_counted_so_is_the_canary(
 def test_an_interrupted_block_is_judged_as_far_as_it_came(
     experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
 ) -> None:
-    class Impatient(Recorder):
+    class InterruptedAfterThree(RecordingDisplay):
         def throughput(self, completed: int, seconds: float) -> None:
             if len(self.trials) == 3:
                 signal.raise_signal(signal.SIGINT)
 
-    outcome = execute(experiment.with_each(factors=SIX), [contestant], tmp_path, fake_build, Impatient())
+    outcome = execute(experiment.with_each(factors=SIX), [contestant], tmp_path, fake_build, InterruptedAfterThree())
     trials = read.load(outcome.folder / schema.FILE_NAME).trials
     assert [has_canary_audit(trial) for trial in trials] == [True] * 3
 
@@ -355,7 +355,7 @@ def test_a_canary_that_fails_strikes_out_and_does_not_end_the_run(
     monkeypatch.setenv("FAKE_CANARY", "fails")
     monkeypatch.setattr(schedule, "MOST_TRIES", 1)
     requested = experiment.with_each(blocks=1)
-    outcome = execute(requested, [contestant], tmp_path, fake_build, Recorder(), "strike-out")
+    outcome = execute(requested, [contestant], tmp_path, fake_build, RecordingDisplay(), "strike-out")
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert run.finished_at is not None
     assert {trial.status for trial in run.trials} == {"struck_out"}
@@ -368,7 +368,7 @@ def test_a_missing_canary_is_said_before_anything_is_written(
 ) -> None:
     (fake_build / "canary" / "netdyno-canary").unlink()
     with pytest.raises(UserError, match="the canary is not built"):
-        execute(experiment, [contestant], tmp_path, fake_build, Recorder())
+        execute(experiment, [contestant], tmp_path, fake_build, RecordingDisplay())
     assert not (tmp_path / "results").exists()
 
 
@@ -376,7 +376,7 @@ def test_a_missing_generator_is_said_before_anything_is_written(
     experiment: Experiment, contestant: Contestant, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match="the load generator is not built"):
-        execute(experiment, [contestant], tmp_path, tmp_path, Recorder())
+        execute(experiment, [contestant], tmp_path, tmp_path, RecordingDisplay())
     assert not (tmp_path / "results").exists()
 
 
@@ -437,7 +437,7 @@ def test_system_calls_are_traced_after_the_trials_and_stored_apart_from_them(
     experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", "steady")
-    recorder = Recorder()
+    recorder = RecordingDisplay()
     outcome = runner.execute(
         experiment.with_each(duration_s=0.3, blocks=1),
         [contestant],
@@ -463,7 +463,7 @@ def test_a_signal_while_tracing_leaves_every_trial(
         return []
 
     monkeypatch.setattr(traced, "trace", interrupted)
-    outcome = execute(experiment.with_each(blocks=1), [contestant], tmp_path, fake_build, Recorder())
+    outcome = execute(experiment.with_each(blocks=1), [contestant], tmp_path, fake_build, RecordingDisplay())
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert outcome.interrupted == 130
     assert len(run.trials) == 2

@@ -38,11 +38,11 @@ ONE_THREAD = {"epoll-coroutines", "epoll-reactor", "node-events"}
 DRAWN = ("vm-2", "i9-12900k")
 """Machines without parallel servers and with them."""
 BLOCKS = 6
-Carried = Callable[..., tuple[Run, Analysis]]
+PerformRun = Callable[..., tuple[Run, Analysis]]
 
 
 @pytest.fixture
-def carried_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path) -> Carried:
+def carried_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path) -> PerformRun:
     """Run scenarios of an experiment of this project on a machine: all of it but the programs of a trial."""
 
     def carry_out(machine: str, name: str, *scenarios: str, **fields: object) -> tuple[Run, Analysis]:
@@ -81,7 +81,9 @@ def table(analysis: Analysis) -> str:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(name: str, carried_out: Carried) -> None:
+def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(
+    name: str, carried_out: PerformRun
+) -> None:
     machine = MACHINES[name]
     run, analysis = carried_out(name, "quick", "compute", "compute on one core", "echo")
     (sides,) = {trial.pinning for trial in run.trials if trial.scenario != "compute on one core"}
@@ -133,7 +135,7 @@ def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(n
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_those_with_one_core_are_ranked_among_themselves(name: str, carried_out: Carried) -> None:
+def test_those_with_one_core_are_ranked_among_themselves(name: str, carried_out: PerformRun) -> None:
     """The question for a web server: two contestants that can use all cores, and two that run one thread."""
     machine = MACHINES[name]
     _, analysis = carried_out(name, "web", "most")
@@ -164,13 +166,13 @@ def test_those_with_one_core_are_ranked_among_themselves(name: str, carried_out:
     assert {(row["contestant"], row["ground"]) for row in rows} == set(scored.items())
 
 
-def test_with_one_processor_the_terminal_says_that_both_sides_share_it(carried_out: Carried) -> None:
+def test_with_one_processor_the_terminal_says_that_both_sides_share_it(carried_out: PerformRun) -> None:
     _, analysis = carried_out("vm-1", "quick", "compute")
     assert "Server and generator shared one core" in " ".join(table(analysis).split())
     assert "The server had" not in table(analysis)
 
 
-def test_every_answer_under_a_quota_says_so(carried_out: Carried) -> None:
+def test_every_answer_under_a_quota_says_so(carried_out: PerformRun) -> None:
     _, analysis = carried_out("vm-2-quota", "quick", "compute")
     notice = "Measured under a CPU quota of 0.4 cores for server, load and netdyno together."
     assert notice in " ".join(table(analysis).split())
@@ -180,14 +182,14 @@ def test_every_answer_under_a_quota_says_so(carried_out: Carried) -> None:
     assert "quota" not in table(analysis)
 
 
-def test_on_two_processors_a_run_says_what_it_always_said(carried_out: Carried) -> None:
+def test_on_two_processors_a_run_says_what_it_always_said(carried_out: PerformRun) -> None:
     _, analysis = carried_out("vm-2", "quick", "compute")
     printed = " ".join(table(analysis).split())
     assert "The server had one core: lock contention and parallel work cannot show here" in printed
     assert "could use" not in printed
 
 
-def test_with_one_core_for_the_server_all_models_are_ranked_on_a_large_machine(carried_out: Carried) -> None:
+def test_with_one_core_for_the_server_all_models_are_ranked_on_a_large_machine(carried_out: PerformRun) -> None:
     run, analysis = carried_out("i7-8550u", "quick", "compute", server_cores=1)
     assert {(len(trial.pinning.server), len(trial.pinning.generator)) for trial in run.trials if trial.pinning} == {
         (1, 4)

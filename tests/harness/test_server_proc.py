@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.measure.machine import server_proc
-from netdyno.measure.machine.server_proc import Reading, ThreadCounters, compute_observation
+from netdyno.measure.machine.server_proc import ServerReading, ThreadCounters, compute_observation
 from tests.support.patience import eventually
 
 HELD = 16 << 20
@@ -59,8 +59,8 @@ def ask(process: Still) -> None:
     process.stdin.flush()
 
 
-def reading(at_s: float, cpu_s: float, ticks: tuple[int, int], tasks: dict[int, ThreadCounters]) -> Reading:
-    return Reading(
+def reading(at_s: float, cpu_s: float, ticks: tuple[int, int], tasks: dict[int, ThreadCounters]) -> ServerReading:
+    return ServerReading(
         at_s, cpu_s, *ticks, rss_peak_bytes=1 << 20, threads=len(tasks), tasks=tasks, harness_cpu_s=at_s / 100
     )
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from netdyno.measure.machine import server_proc, server_processes
-from netdyno.measure.machine.server_processes import Cpu, Origin, ProcessMemory
+from netdyno.measure.machine.server_processes import Origin, ProcessCpu, ProcessMemory
 
 MIB = 1 << 20
 TICKS_S = 0.03
@@ -66,7 +66,7 @@ for line in sys.stdin:
 the CPU seconds that it has used."""
 
 
-class Answer(NamedTuple):
+class CpuAnswer(NamedTuple):
     pid: int
     cpu_s: float
 
@@ -78,17 +78,17 @@ class Forks:
         self._process = process
         self.pid = self._read_answer().pid
 
-    def tell(self, who: int | str, what: str, amount: float = 0) -> Answer:
+    def tell(self, who: int | str, what: str, amount: float = 0) -> CpuAnswer:
         """Give an order and wait until it is carried out."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{who} {what} {amount}\n")
         self._process.stdin.flush()
         return self._read_answer()
 
-    def _read_answer(self) -> Answer:
+    def _read_answer(self) -> CpuAnswer:
         assert self._process.stdout is not None
         pid, cpu_s = self._process.stdout.readline().split()
-        return Answer(int(pid), float(cpu_s))
+        return CpuAnswer(int(pid), float(cpu_s))
 
 
 @contextmanager
@@ -123,11 +123,17 @@ def test_the_cpu_of_all_processes_counts_also_of_those_that_came_and_went() -> N
 
 
 def test_what_a_process_used_before_is_not_counted_when_its_parent_gets_it() -> None:
-    first = {1: Cpu(1.0, 0.5), 2: Cpu(4.0), 3: Cpu(7.0)}
-    assert server_processes.sum_used_s(first, {1: Cpu(1.25, 4.75), 3: Cpu(7.5)}) == pytest.approx(0.25 + 0.25 + 0.5)
-    assert server_processes.sum_used_s(first, {1: Cpu(1.25, 0.5), 3: Cpu(7.5)}) == pytest.approx(0.75), "not waited for"
-    assert server_processes.sum_used_s({1: Cpu(1.0)}, {1: Cpu(1.5, 0.25), 9: Cpu(0.125)}) == pytest.approx(0.875)
-    assert server_processes.sum_used_s({1: Cpu(1.0)}, {}) == 0.0
+    first = {1: ProcessCpu(1.0, 0.5), 2: ProcessCpu(4.0), 3: ProcessCpu(7.0)}
+    assert server_processes.sum_used_s(first, {1: ProcessCpu(1.25, 4.75), 3: ProcessCpu(7.5)}) == pytest.approx(
+        0.25 + 0.25 + 0.5
+    )
+    assert server_processes.sum_used_s(first, {1: ProcessCpu(1.25, 0.5), 3: ProcessCpu(7.5)}) == pytest.approx(0.75), (
+        "not waited for"
+    )
+    assert server_processes.sum_used_s(
+        {1: ProcessCpu(1.0)}, {1: ProcessCpu(1.5, 0.25), 9: ProcessCpu(0.125)}
+    ) == pytest.approx(0.875)
+    assert server_processes.sum_used_s({1: ProcessCpu(1.0)}, {}) == 0.0
 
 
 def test_memory_that_processes_share_counts_once_and_each_ones_own_in_full() -> None:

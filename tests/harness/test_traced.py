@@ -147,13 +147,13 @@ def test_a_server_that_makes_one_more_system_call_a_message_is_seen(
 def test_calls_are_counted_in_the_window_of_the_load_however_late_the_harness_reads_that_it_began(
     experiment: Experiment, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = traced.Window.window_start
+    begin = traced.TracedWindow.window_start
 
-    def begin_late(window: traced.Window) -> None:
+    def begin_late(window: traced.TracedWindow) -> None:
         time.sleep(0.5)
         begin(window)
 
-    monkeypatch.setattr(traced.Window, "window_start", begin_late)
+    monkeypatch.setattr(traced.TracedWindow, "window_start", begin_late)
     result = trace_one(experiment, contestant, context)
     calls = {call.name: call.calls for call in result.calls}
     assert calls["sendto"] == pytest.approx(result.messages, abs=4), "two connections, and a round before the window"

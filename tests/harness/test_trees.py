@@ -117,14 +117,14 @@ def test_sigterm_while_it_builds_ends_the_build_and_leaves_no_worktree(repositor
 
 
 def test_sigterm_while_a_build_is_being_started_ends_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Interrupted(subprocess.Popen[str]):
+    class SignalledPopen(subprocess.Popen[str]):
         def __init__(self, *words: Any, **settings: Any) -> None:
             super().__init__(*words, **settings)
             started.append(self.pid)
             signal.raise_signal(signal.SIGTERM)
 
     started: list[int] = []
-    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    monkeypatch.setattr(subprocess, "Popen", SignalledPopen)
     before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         with pytest.raises(SystemExit):

@@ -17,7 +17,7 @@ from netdyno.measure.audits import turns as turn_audits
 from netdyno.measure.machine import cpu_share, server_proc, server_processes
 from netdyno.measure.machine.foreign_programs import ForeignPrograms, ForeignTime
 from netdyno.measure.machine.pinning import may_run_realtime
-from netdyno.measure.machine.server_processes import Cpu
+from netdyno.measure.machine.server_processes import ProcessCpu
 from netdyno.measure.run import runner
 from netdyno.measure.run.runner import Interrupted, raise_on_signals
 from netdyno.measure.trial import load as generate
@@ -664,8 +664,8 @@ def test_the_cpu_of_a_slice_is_read_at_the_edges_of_its_measured_part(
 
 def test_neither_the_beginning_of_a_slice_costs_cpu_nor_the_wait_for_its_last_answers() -> None:
     """What a process used that was forked within the slice, or ended in it, counts in full."""
-    before = {1: Cpu(1.0), 2: Cpu(5.0)}
-    after = {1: Cpu(2.0, reaped_s=5.25), 3: Cpu(0.125)}
+    before = {1: ProcessCpu(1.0), 2: ProcessCpu(5.0)}
+    after = {1: ProcessCpu(2.0, reaped_s=5.25), 3: ProcessCpu(0.125)}
     edges = Edges({1: 1.25, 2: 5.0}, {1: 1.75})
     assert compute_measured_s(before, edges, after) == 0.5 + 0.25 + 0.125
 

@@ -20,7 +20,7 @@ from netdyno.model.trial import Trial, Warmup
 from netdyno.question.contestants import contestants
 from netdyno.question.plan import Cell, CellKind
 from netdyno.store import read, schema
-from tests.harness.test_runner import Recorder, execute
+from tests.harness.test_runner import RecordingDisplay, execute
 from tests.support.builders.made_blocks import permit
 from tests.support.edit_store import edit_store
 
@@ -108,7 +108,7 @@ def test_the_trial_has_the_longer_one_of_the_two(contestant: Contestant, context
 
 
 def run_with_jit(
-    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, recorder: Recorder
+    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, recorder: RecordingDisplay
 ) -> Path:
     outcome = execute(
         msgspec.structs.replace(experiment, scenarios=(ECHO,)).with_each(blocks=5),
@@ -132,7 +132,7 @@ def test_a_run_measures_it_before_the_first_block_stores_it_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "jit")
-    recorder = Recorder()
+    recorder = RecordingDisplay()
     run = read.load(run_with_jit(experiment, contestant, tmp_path, fake_build, recorder))
     (warmup,) = used(run.trials)
     assert warmup is not None
@@ -148,7 +148,7 @@ def test_a_run_that_is_gone_on_with_keeps_it(
     fake_build: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    path = run_with_jit(experiment, contestant, tmp_path, fake_build, Recorder())
+    path = run_with_jit(experiment, contestant, tmp_path, fake_build, RecordingDisplay())
     first = read.load(path).trials[0]
     known = Warmup(seconds=0.2, measured_s=0.1, steady=True)
     with edit_store(path) as connection:
@@ -158,7 +158,7 @@ def test_a_run_that_is_gone_on_with_keeps_it(
         connection.execute("UPDATE run SET finished_at = NULL")
     monkeypatch.setenv("FAKE_SERVER", "jit")
     monkeypatch.setattr(contestants, "discover", lambda **_: (contestant,))
-    recorder = Recorder()
+    recorder = RecordingDisplay()
     resume.resume(path, build=fake_build, display=recorder, anyway=True, permit=permit)
     run = read.load(path)
     assert len(run.trials) == 5
@@ -177,7 +177,7 @@ def test_an_interruption_ends_the_probe_and_the_run(
         raise runner.Interrupted(2)
 
     monkeypatch.setattr(warm_up, "measure", interrupted)
-    recorder = Recorder()
+    recorder = RecordingDisplay()
     path = run_with_jit(experiment, contestant, tmp_path, fake_build, recorder)
     run = read.load(path)
     assert (run.trials, run.finished_at, recorder.closed) == ((), None, 1)

@@ -22,7 +22,7 @@ from netdyno.model.load_result import Distribution
 from netdyno.model.observation import ServerObservation
 from netdyno.question.contestants.contestants import discover, find_by_name
 from netdyno.question.plan import Cell
-from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.talk import StreamTalk
 from tests.support.chosen import startable
 from tests.support.patience import eventually
 from tests.support.server import Server, run, serving
@@ -64,7 +64,7 @@ def test_it_ticks_as_long_as_it_lives_and_says_when_it_could_not(name: str) -> N
     """A stopped process is a blocked loop: each tick of that time is late, the first by all of it."""
     began = time.monotonic()
     with served(name) as server:
-        with Talk(server, "echo") as talk:
+        with StreamTalk(server, "echo") as talk:
             talk.check()
         server.signal(signal.SIGSTOP)
         time.sleep(STOPPED_S)
@@ -82,7 +82,7 @@ def test_a_request_that_burns_cpu_does_not_block_the_loop(name: str) -> None:
     one_thread = ("--threads", "1") if ticking(name).manifest.threads == "any" else ()
     work = ("--workload", "rpc", "--service-time", f"{BURNT_S:g}s", "--service-kind", "cpu")
     with served(name, *work, *one_thread) as server:
-        with Talk(server, "rpc") as talk:
+        with StreamTalk(server, "rpc") as talk:
             talk.check()
         starved_s = int((main_thread(server) / "schedstat").read_text().split()[1]) / 1e9
         lag = tick_lag(server)

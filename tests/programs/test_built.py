@@ -85,7 +85,7 @@ def test_what_the_server_cost_was_seen(run: Run) -> None:
 
 def test_no_contestant_was_forgotten_by_the_build() -> None:
     """Each is built, or skipped with a stated reason: any other folder was forgotten (a program: Path.is_file)."""
-    kinds: tuple[contestants.Kind, ...] = ("server", "client")
+    kinds: tuple[contestants.ContestantKind, ...] = ("server", "client")
     for kind, entry in [(sort, entry) for sort in kinds for entry in contestants.discover(kind=sort)]:
         stated = contestants.skip_file(build_dir(), entry.name, kind).is_file()
         assert entry.available or stated or entry.manifest.kind == "command", f"{entry.name}: {entry.why_not}"

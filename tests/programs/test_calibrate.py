@@ -26,9 +26,9 @@ from netdyno.model.observation import Pinning
 from netdyno.question.contestants import contestants
 from netdyno.verbs import calibrate, cli
 from netdyno.verbs.instruments.calibrate import card, cases, others, running, truths
-from netdyno.verbs.instruments.calibrate.cases import CASES, Case
+from netdyno.verbs.instruments.calibrate.cases import CASES, CalibrationCase
 from netdyno.verbs.instruments.calibrate.done import Pause, ServerTotals, StallDone
-from netdyno.verbs.instruments.calibrate.running import Attempt, Programs, Result
+from netdyno.verbs.instruments.calibrate.running import Attempt, CalibrationPrograms, CaseResult
 from netdyno.verbs.instruments.calibrate.scores import CalibrationScore, score_count, score_time
 from netdyno_client import recorder
 from tests.support.builders import made_run
@@ -253,7 +253,7 @@ def test_where_the_kernel_tells_no_arrivals_nothing_is_parted() -> None:
 
 
 def test_the_card_states_the_error_of_a_short_delay_and_its_parts() -> None:
-    result = Result(case="constant 50 µs", about="", attempts=(Attempt(scores=short()),))
+    result = CaseResult(case="constant 50 µs", about="", attempts=(Attempt(scores=short()),))
     text = " ".join(shown([result], width=110).split())
     assert "p50 50.0 µs 102 µs +104.0%, 52.0 µs" in text
     assert "- send and receive lag 20.0 µs 40.0% - the server's wake-up 20.0 µs 40.0%" in text
@@ -455,7 +455,7 @@ def test_the_achieved_rate_is_that_of_arrivals() -> None:
 # --- running ------------------------------------------------------------------------------------------------------
 
 
-def attempts(*passed: bool) -> Callable[[Case], Attempt]:
+def attempts(*passed: bool) -> Callable[[CalibrationCase], Attempt]:
     rest = list(passed)
     return lambda _: Attempt(scores=(score_count("count", 1, int(rest.pop(0))),))
 
@@ -472,7 +472,7 @@ def test_a_case_that_fails_is_tried_again_and_every_attempt_is_kept() -> None:
 
 
 def test_a_program_that_cannot_be_started_is_a_failure_with_its_reason() -> None:
-    programs = Programs(
+    programs = CalibrationPrograms(
         {"calibration": ("/nowhere/server",)}, ("/nowhere/load",), Pinning(server=(), generator=(), note="")
     )
     attempt = running.attempt(CASES[0], programs)
@@ -496,7 +496,7 @@ def test_a_server_that_ends_badly_is_no_truth(monkeypatch: pytest.MonkeyPatch, c
     totals = json.dumps({"calibration": msgspec.to_builtins(done())})
     monkeypatch.setattr(running, "_load", lambda *_: loaded([0.1 * MS]))
     server = (sys.executable, "-c", PROGRAMMED, totals, str(code))
-    programs = Programs({"calibration": server}, (), Pinning(server=(), generator=(), note="not pinned"))
+    programs = CalibrationPrograms({"calibration": server}, (), Pinning(server=(), generator=(), note="not pinned"))
     assert running.attempt(CASES[0], programs).failure == failure
 
 
@@ -506,7 +506,7 @@ def test_the_names_of_cases_and_of_their_scores_are_unique() -> None:
 
 # --- the card -----------------------------------------------------------------------------------------------------
 
-STALL = Result(
+STALL = CaseResult(
     case="stall",
     about="a stall",
     attempts=(
@@ -514,11 +514,11 @@ STALL = Result(
         Attempt(scores=(score_time("p90", 600e6, 606e6, service=2e6),)),
     ),
 )
-FAULTS = Result(case="faults", about="faults", attempts=(Attempt(scores=(score_count("lost", 5, 4),)),))
-BROKEN = Result(case="rate", about="rate", attempts=(Attempt(scores=(), failure="the generator ended"),))
+FAULTS = CaseResult(case="faults", about="faults", attempts=(Attempt(scores=(score_count("lost", 5, 4),)),))
+BROKEN = CaseResult(case="rate", about="rate", attempts=(Attempt(scores=(), failure="the generator ended"),))
 
 
-def shown(results: list[Result], beside: list[others.Other] | None = None, width: int = 80) -> str:
+def shown(results: list[CaseResult], beside: list[others.Other] | None = None, width: int = 80) -> str:
     console = Console(width=width, file=None, record=True, quiet=False, force_terminal=False)
     with console.capture() as captured:
         console.print(card.render(results, beside or [], "not pinned"))
@@ -547,7 +547,9 @@ def test_the_card_says_when_the_machine_stood_still() -> None:
         Pause(core="server", began_ns=5, ns=7 * MS),
         Pause(core="server", began_ns=9, ns=5),
     )
-    whole = Result(case="rate", about="rate", attempts=(Attempt(scores=(score_count("count", 1, 1),), pauses=stood),))
+    whole = CaseResult(
+        case="rate", about="rate", attempts=(Attempt(scores=(score_count("count", 1, 1),), pauses=stood),)
+    )
     text = " ".join(shown([whole]).split())
     assert "2 times on the core of the generator, for up to 5.00 ms and 1 time on the core of the server" in text
     assert "let nothing run" not in shown([FAULTS])
@@ -754,7 +756,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """The command without programs: every case passes, or none."""
 
     def prepare(passes: bool) -> None:
-        programs = Programs({}, (), Pinning(server=(), generator=(), note="not pinned"))
+        programs = CalibrationPrograms({}, (), Pinning(server=(), generator=(), note="not pinned"))
         monkeypatch.setattr(calibrate, "_find_programs", lambda: programs)
         monkeypatch.setattr(
             calibrate, "attempt", lambda case, _: Attempt(scores=(score_count("count", 1, int(passes)),))

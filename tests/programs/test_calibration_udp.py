@@ -14,7 +14,7 @@ import pytest
 from netdyno.question.contestants.contestants import discover, find_by_name
 from netdyno.verbs.instruments.calibrate.done import ServerTotals
 from tests.contract.golden import wire
-from tests.contract.messages.transport import Client
+from tests.contract.messages.transport import MessageClient
 from tests.contract.messages.transports.udp import UdpClient
 from tests.support.programmed import FAULTS, NUMBERS, done, expect_counted, expect_refused, spoken
 from tests.support.server import Server, serving
@@ -25,7 +25,7 @@ MS = 10**6
 
 
 @contextmanager
-def known(server: Server) -> Iterator[Client]:
+def known(server: Server) -> Iterator[MessageClient]:
     """A client that the server knows."""
     with UdpClient(server.address) as client:
         client.join()

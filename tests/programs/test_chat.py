@@ -23,17 +23,17 @@ from tests.support.background import in_background
 from tests.support.client import Client
 from tests.support.patience import PATIENCE_S
 from tests.support.server import Server, serving
-from tests.support.terminal import Terminal, in_terminal
+from tests.support.terminal import EmulatedTerminal, in_terminal
 
 pytestmark = pytest.mark.needs_build
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "python"), "TERM": "xterm", "LC_ALL": "C.UTF-8"}
 MODEL = "threads-snapshot"
 """The model of the server does not concern the program."""
-Done = subprocess.CompletedProcess[bytes]
+EndedChat = subprocess.CompletedProcess[bytes]
 
 
-class Room:
+class ChatRoom:
     """A chat server with a witness, heard by all who come later, and hearing them."""
 
     def __init__(self, server: Server, witness: Client) -> None:
@@ -50,7 +50,7 @@ class Room:
         assert tuple(self._witness.frame() for _ in bodies) == bodies
 
     @contextmanager
-    def person(self, name: str) -> Iterator[Terminal]:
+    def person(self, name: str) -> Iterator[EmulatedTerminal]:
         """A person at a terminal, who is in the room as far as the server is concerned."""
         with in_terminal(command(self.url, "--name", name), ENVIRONMENT) as terminal:
             terminal.wait_for_line(">")
@@ -64,7 +64,7 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "netdyno", "chat", *arguments]
 
 
-def piped(*arguments: str, typed: bytes = b"") -> Done:
+def piped(*arguments: str, typed: bytes = b"") -> EndedChat:
     """The program between pipes."""
     return subprocess.run(
         command(*arguments), input=typed, capture_output=True, env=ENVIRONMENT, timeout=PATIENCE_S, check=False
@@ -72,29 +72,29 @@ def piped(*arguments: str, typed: bytes = b"") -> Done:
 
 
 @contextmanager
-def opened() -> Iterator[Room]:
+def opened() -> Iterator[ChatRoom]:
     contestant = find_by_name(discover(), MODEL)
     with serving(contestant.command, "--workload", "chat") as server, Client(server.address) as witness:
         witness.send(wire.frame(b"first"))
         server.wait_read(witness.address)
-        yield Room(server, witness)
+        yield ChatRoom(server, witness)
 
 
 @pytest.fixture
-def room() -> Iterator[Room]:
+def room() -> Iterator[ChatRoom]:
     with opened() as room:
         yield room
 
 
 @pytest.fixture(scope="module")
-def lasting_room() -> Iterator[Room]:
+def lasting_room() -> Iterator[ChatRoom]:
     """A room for tests after which it is as it was."""
     with opened() as room:
         yield room
 
 
 @pytest.fixture(scope="module")
-def ada(lasting_room: Room) -> Iterator[Terminal]:
+def ada(lasting_room: ChatRoom) -> Iterator[EmulatedTerminal]:
     """A person in that room, who stays with an empty prompt."""
     with lasting_room.person("ada") as ada:
         yield ada
@@ -127,7 +127,7 @@ def broken_server(answer: bytes, last_words: bytes | None = None, closes: bool =
             connection.close()
 
 
-def test_two_people_talk(room: Room) -> None:
+def test_two_people_talk(room: ChatRoom) -> None:
     with room.person("ada") as ada, room.person("bob") as bob:
         ada.wait_for_line("bob: here")
         # While a line is printed above the prompt, the terminal itself echoes what is typed.
@@ -141,7 +141,7 @@ def test_two_people_talk(room: Room) -> None:
         )
 
 
-def test_what_is_being_typed_stays_when_a_message_comes(lasting_room: Room, ada: Terminal) -> None:
+def test_what_is_being_typed_stays_when_a_message_comes(lasting_room: ChatRoom, ada: EmulatedTerminal) -> None:
     ada.type("half a li")
     ada.wait_for_line("> half a li")
     lasting_room.say(b"bob: may I interrupt?")
@@ -157,7 +157,7 @@ def test_what_is_being_typed_stays_when_a_message_comes(lasting_room: Room, ada:
 
 
 @pytest.mark.parametrize(("keys", "code"), [("/quit\r", 0), ("\x04", 0), ("half a line\x03", 130)])
-def test_leaving_by_key_leaves_the_terminal_in_order(room: Room, keys: str, code: int) -> None:
+def test_leaving_by_key_leaves_the_terminal_in_order(room: ChatRoom, keys: str, code: int) -> None:
     with room.person("ada") as ada:
         assert not ada.is_cooked()
         ada.type(keys)
@@ -168,7 +168,7 @@ def test_leaving_by_key_leaves_the_terminal_in_order(room: Room, keys: str, code
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_leaves_the_terminal_in_order_too(room: Room, number: signal.Signals) -> None:
+def test_a_signal_leaves_the_terminal_in_order_too(room: ChatRoom, number: signal.Signals) -> None:
     with room.person("ada") as ada:
         ada.process.send_signal(number)
         assert ada.wait_ended() == 128 + number
@@ -176,7 +176,7 @@ def test_a_signal_leaves_the_terminal_in_order_too(room: Room, number: signal.Si
         assert b"Traceback" not in ada.raw
 
 
-def test_a_server_that_is_killed_is_told_plainly(room: Room) -> None:
+def test_a_server_that_is_killed_is_told_plainly(room: ChatRoom) -> None:
     with room.person("ada") as ada:
         ada.type("half a li")
         ada.wait_for_line("> half a li")
@@ -189,7 +189,9 @@ def test_a_server_that_is_killed_is_told_plainly(room: Room) -> None:
         assert b"Traceback" not in ada.raw
 
 
-def test_nothing_a_chatter_sends_reaches_the_terminal_as_a_command(lasting_room: Room, ada: Terminal) -> None:
+def test_nothing_a_chatter_sends_reaches_the_terminal_as_a_command(
+    lasting_room: ChatRoom, ada: EmulatedTerminal
+) -> None:
     before = ada.raw.count(b"\x1b]")
     lasting_room.say(b"eve: \x1b]0;owned\x07\x1b[2J\x1b[31m red\nbob: it was me \xff\x9b")
     ada.wait_for_line(r"eve: \x1b]0;owned\x07\x1b[2J\x1b[31m red\nbob: it was me \xff\x9b")
@@ -198,7 +200,7 @@ def test_nothing_a_chatter_sends_reaches_the_terminal_as_a_command(lasting_room:
     assert b"\x1b[2J" not in ada.raw
 
 
-def test_a_load_is_counted_and_not_shown(lasting_room: Room, ada: Terminal) -> None:
+def test_a_load_is_counted_and_not_shown(lasting_room: ChatRoom, ada: EmulatedTerminal) -> None:
     for number in range(3):
         lasting_room.say(wire.stamp(7, number, 31))
     ada.wait_for(lambda screen: counted(screen.lines()) == 3, "the count of the load")
@@ -210,7 +212,7 @@ def counted(lines: list[str]) -> int:
     return sum(int(match[1]) for line in lines if (match := re.match(r"\[load generator: messages (\d+), ", line)))
 
 
-def test_commands_are_not_sent(lasting_room: Room, ada: Terminal) -> None:
+def test_commands_are_not_sent(lasting_room: ChatRoom, ada: EmulatedTerminal) -> None:
     ada.type("/quti\r")
     ada.wait_for_line("* there is no command '/quti' (did you mean '/quit'?)")
     ada.type("/help\r")
@@ -222,7 +224,7 @@ def test_commands_are_not_sent(lasting_room: Room, ada: Terminal) -> None:
 # --- on pipes -----------------------------------------------------------------------------------------------------
 
 
-def test_lines_of_a_pipe_are_sent_to_the_last_one(room: Room) -> None:
+def test_lines_of_a_pipe_are_sent_to_the_last_one(room: ChatRoom) -> None:
     done = piped(room.url, "--name", "ada", typed=b"one\r\n\ntwo \xff\nlast, without its end")
     room.expect(b"ada: one", b"ada: two \xff", b"ada: last, without its end")
     assert done.returncode == 0, done.stderr
@@ -232,7 +234,7 @@ def test_lines_of_a_pipe_are_sent_to_the_last_one(room: Room) -> None:
     assert b"> " not in done.stderr
 
 
-def test_messages_go_to_stdout_as_plain_lines(room: Room) -> None:
+def test_messages_go_to_stdout_as_plain_lines(room: ChatRoom) -> None:
     with subprocess.Popen(
         command(room.url, "--name", "ada"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT
     ) as ada:
@@ -248,7 +250,7 @@ def test_messages_go_to_stdout_as_plain_lines(room: Room) -> None:
     assert ada.returncode == 0
 
 
-def test_a_file_is_read_too(room: Room, tmp_path: Path) -> None:
+def test_a_file_is_read_too(room: ChatRoom, tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"one\n" * 20_000)
     with (tmp_path / "lines").open("rb") as lines:
         done = subprocess.Popen(
@@ -258,7 +260,7 @@ def test_a_file_is_read_too(room: Room, tmp_path: Path) -> None:
         assert done.wait(PATIENCE_S) == 0
 
 
-def test_a_line_that_no_server_takes_is_not_sent(room: Room) -> None:
+def test_a_line_that_no_server_takes_is_not_sent(room: ChatRoom) -> None:
     fits = b"x" * (chat.LONGEST_SENT - len(b"ada: "))
     done = piped(room.url, "--name", "ada", typed=fits + b"x\nnext\n")
     room.expect(b"ada: next")
@@ -268,7 +270,7 @@ def test_a_line_that_no_server_takes_is_not_sent(room: Room) -> None:
         assert piped(room.url, "--name", "ada", typed=fits + b"\n").returncode == 0
 
 
-def test_a_reader_that_has_had_enough_is_no_error(room: Room) -> None:
+def test_a_reader_that_has_had_enough_is_no_error(room: ChatRoom) -> None:
     with subprocess.Popen(
         command(room.url, "--name", "ada"),
         stdin=subprocess.PIPE,

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.needs_build
 
 CLIENT = find_by_name(discover(kind="client"), "asyncio", "client").command
 QUICK = ("--warmup", "50ms", "--duration", "300ms")
-Done = subprocess.CompletedProcess[str]
+EndedClient = subprocess.CompletedProcess[str]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def nobody() -> Iterator[str]:
         yield f"tcp://127.0.0.1:{taken.getsockname()[1]}"
 
 
-def client(*arguments: str, descriptors: tuple[int, int] | None = None) -> Done:
+def client(*arguments: str, descriptors: tuple[int, int] | None = None) -> EndedClient:
     return subprocess.run(
         [*CLIENT, *arguments],
         capture_output=True,

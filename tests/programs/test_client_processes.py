@@ -9,7 +9,7 @@ from netdyno.model.contestant import Contestant
 from netdyno.question.contestants.contestants import discover
 from tests.contract.golden import wire
 from tests.support.chosen import startable
-from tests.support.fake_server import Peer, fake_server, honest
+from tests.support.fake_server import AcceptedConnection, fake_server, honest
 from tests.support.running_client import ENDLESS, running
 
 pytestmark = pytest.mark.needs_build
@@ -25,7 +25,7 @@ def client(request: pytest.FixtureRequest) -> Contestant:
 def test_what_each_process_made_is_added_up(client: Contestant) -> None:
     clients: list[int] = []
 
-    def serve(peer: Peer, request: wire.WorkRequest) -> bool:
+    def serve(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         clients.append(peer.client)
         return honest(peer, request)
 
@@ -53,7 +53,7 @@ def test_what_each_process_made_is_added_up(client: Contestant) -> None:
 def test_a_process_that_cannot_be_served_is_no_failure_of_the_program(client: Contestant) -> None:
     """Its counts are in the sum, and its audit names it."""
 
-    def serve(peer: Peer, request: wire.WorkRequest) -> bool:
+    def serve(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         return honest(peer, request) if (peer.attempt, peer.requests) != (1, 1) or peer.client == 0 else False
 
     options = ("-c", "3", "--warmup", "0", "--duration", "600ms", "--retry-delay", "20ms")

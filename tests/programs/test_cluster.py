@@ -27,7 +27,7 @@ from netdyno.model.trial import Trial
 from netdyno.present.report import write_page
 from netdyno.store import read, schema
 from tests.support.builders.made_load import named
-from tests.support.hosts import APART_S, BRIEF, Host, await_child, daemon, on_a_bridge
+from tests.support.hosts import APART_S, BRIEF, NamespaceHost, await_child, daemon, on_a_bridge
 from tests.support.patience import PATIENCE_S, eventually
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.long]
@@ -46,18 +46,18 @@ def ignore(_: subprocess.Popen[str]) -> None:
     """Leave a run alone."""
 
 
-class Cluster(NamedTuple):
+class RunningCluster(NamedTuple):
     """`server`, `client` and `second`, another client, are the workers of these hosts, and have their files in
     `temporary`."""
 
     folder: Path
     temporary: Path
-    control: Host
+    control: NamespaceHost
     scheduler: subprocess.Popen[str]
     server: subprocess.Popen[str]
     client: subprocess.Popen[str]
     second: subprocess.Popen[str]
-    hosts: dict[str, Host]
+    hosts: dict[str, NamespaceHost]
 
     def start(self, results: Path, *words: str) -> subprocess.Popen[str]:
         """A command that knows the cluster, on the controller's host."""
@@ -110,7 +110,7 @@ def in_some_try(look: Callable[[Path], str], folder: Path) -> None:
     raise AssertionError(wrong)
 
 
-def joined(hosts: dict[str, Host], role: str, folder: Path) -> AbstractContextManager[subprocess.Popen[str]]:
+def joined(hosts: dict[str, NamespaceHost], role: str, folder: Path) -> AbstractContextManager[subprocess.Popen[str]]:
     """Servers get the first core and the loads the last; `second` is another client."""
     core = sorted(os.sched_getaffinity(0))[0 if role == "server" else -1]
     scheduler = authority.read_scheduler(folder)
@@ -119,7 +119,7 @@ def joined(hosts: dict[str, Host], role: str, folder: Path) -> AbstractContextMa
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
     folder = tmp_path_factory.mktemp("hosts") / "cluster"
     with ExitStack() as stack:
         hosts = stack.enter_context(on_a_bridge("control", "server", "client", "second"))
@@ -131,7 +131,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         server = stack.enter_context(joined(hosts, "server", folder))
         client = stack.enter_context(joined(hosts, "client", folder))
         second = stack.enter_context(joined(hosts, "second", folder))
-        yield Cluster(folder, Path(temporary), hosts["control"], scheduler, server, client, second, hosts)
+        yield RunningCluster(folder, Path(temporary), hosts["control"], scheduler, server, client, second, hosts)
 
 
 def stored(results: Path) -> Run:
@@ -139,7 +139,7 @@ def stored(results: Path) -> Run:
     return read.load(folder / schema.FILE_NAME)
 
 
-def address(cluster: Cluster, name: str) -> str:
+def address(cluster: RunningCluster, name: str) -> str:
     """The address of the worker of that host."""
     return f"tls://{cluster.hosts[name].address}:8787"
 
@@ -226,7 +226,7 @@ def cores_of_clients(worker: subprocess.Popen[str], run: subprocess.Popen[str]) 
 
 
 @pytest.fixture(scope="module")
-def shared(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Shared:
+def shared(cluster: RunningCluster, tmp_path_factory: pytest.TempPathFactory) -> Shared:
     """One run of all loads that are shared by two hosts, of one that is not, and of a client contestant."""
     folder = tmp_path_factory.mktemp("shared")
     text = SHARED + ECHO + "".join(ROOM.format(audience=audience) for audience in AUDIENCES) + OF_CLIENT
@@ -239,7 +239,7 @@ def shared(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Shared
     return Shared(run, folder, cores)
 
 
-def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, shared: Shared) -> None:
+def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: RunningCluster, shared: Shared) -> None:
     server, client = cluster.hosts["server"].address, address(cluster, "client")
     trial = shared.echo(1)
     assert trial.status in MEASURED
@@ -262,7 +262,7 @@ def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, shared: Shar
     assert run.links == ("the network between its hosts",)
 
 
-def test_two_hosts_make_one_load(cluster: Cluster, shared: Shared) -> None:
+def test_two_hosts_make_one_load(cluster: RunningCluster, shared: Shared) -> None:
     trial = shared.echo(2)
     alone, shared_load = shared.echo(1).load, trial.load
     assert alone is not None
@@ -315,7 +315,7 @@ def test_two_hosts_are_in_one_room(shared: Shared, audience: str) -> None:
     assert totals.passed, totals.detail
 
 
-def test_a_client_runs_on_the_host_of_the_load(cluster: Cluster, shared: Shared) -> None:
+def test_a_client_runs_on_the_host_of_the_load(cluster: RunningCluster, shared: Shared) -> None:
     (trial,) = (trial for trial in shared.run.trials if trial.scenario == "rpc")
     assert trial.load is not None
     assert trial.load.client is not None
@@ -342,7 +342,9 @@ def sent(pid: int) -> int:
     return server_proc.parse_counters(server_proc.take_kernel(Path(f"/proc/{pid}/net")))["OutSegs"]
 
 
-def test_a_part_that_is_lost_fails_its_trial_and_a_part_that_stalls_is_named(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_part_that_is_lost_fails_its_trial_and_a_part_that_stalls_is_named(
+    cluster: RunningCluster, tmp_path: Path
+) -> None:
     """One run: the part is lost in the first block and stalls in the second."""
     words = written(tmp_path / "shared.toml", OF_TWO.replace("500ms", "2500ms").replace("blocks = 1", "blocks = 2"))
     second = address(cluster, "second")
@@ -388,7 +390,7 @@ MESSAGE_BYTES, FRAME_BYTES = 1448, 1514
 
 
 @contextmanager
-def narrow(host: Host, rate_hz: int, burst: str = "32kb") -> Iterator[None]:
+def narrow(host: NamespaceHost, rate_hz: int, burst: str = "32kb") -> Iterator[None]:
     """Limit what leaves a host to so many bits a second. Skips the test where the kernel cannot."""
     link = [*host.enter, "tc", "qdisc"]
     limit = ["root", "tbf", "rate", str(rate_hz), "burst", burst, "limit", "1mb"]
@@ -401,7 +403,7 @@ def narrow(host: Host, rate_hz: int, burst: str = "32kb") -> Iterator[None]:
 
 
 def test_the_status_shows_hosts_as_a_run_does_and_what_every_link_carries(
-    cluster: Cluster, shared: Shared, tmp_path: Path
+    cluster: RunningCluster, shared: Shared, tmp_path: Path
 ) -> None:
     """Each direction counts alone: what one host sends goes through a bucket, and what it hears does not."""
     client = address(cluster, "client")
@@ -430,7 +432,9 @@ def test_the_status_shows_hosts_as_a_run_does_and_what_every_link_carries(
         in_some_try(look, tmp_path)
 
 
-def test_two_hosts_fill_a_link_to_its_rate_and_the_slower_host_is_named(cluster: Cluster, tmp_path: Path) -> None:
+def test_two_hosts_fill_a_link_to_its_rate_and_the_slower_host_is_named(
+    cluster: RunningCluster, tmp_path: Path
+) -> None:
     """What comes back to both is what the link of the server lets through, however fast this machine is: a fifth of it
     to the second host, which can ask for no more. No connection of its own watches that host: with equal shares, the
     answers to the other do."""
@@ -461,7 +465,7 @@ def test_two_hosts_fill_a_link_to_its_rate_and_the_slower_host_is_named(cluster:
             raise
 
 
-def test_a_run_whose_host_is_lost_ends_whole_and_is_gone_on_with(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_run_whose_host_is_lost_ends_whole_and_is_gone_on_with(cluster: RunningCluster, tmp_path: Path) -> None:
     """A child of a host is lost, and the run goes on; then the host's worker, and it goes on with another. Meanwhile
     who asks for the status fills no link."""
     results = tmp_path / "results"

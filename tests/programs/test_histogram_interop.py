@@ -26,7 +26,7 @@ VALUES = st.lists(
 )
 
 
-class Recorder:
+class ToolHistogram:
     """The C++ histogram at the other end of a pipe."""
 
     def __init__(self, to_tool: IO[str], from_tool: IO[str]) -> None:
@@ -39,12 +39,12 @@ class Recorder:
 
 
 @pytest.fixture(scope="module")
-def recorder() -> Iterator[Recorder]:
+def recorder() -> Iterator[ToolHistogram]:
     program = build_dir() / "tests" / "histogram_tool"
     with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as tool:
         assert tool.stdin is not None
         assert tool.stdout is not None
-        yield Recorder(tool.stdin, tool.stdout)
+        yield ToolHistogram(tool.stdin, tool.stdout)
 
 
 def decoded_by_the_package(encoded: str) -> Any:
@@ -53,7 +53,7 @@ def decoded_by_the_package(encoded: str) -> Any:
 
 @given(VALUES)
 @settings(max_examples=200, deadline=None)
-def test_the_package_reads_the_same_percentiles(recorder: Recorder, values: list[int]) -> None:
+def test_the_package_reads_the_same_percentiles(recorder: ToolHistogram, values: list[int]) -> None:
     ours = recorder.record(values)
     theirs = decoded_by_the_package(ours["encoded"])
     assert theirs.get_total_count() == ours["count"] == len(values)
@@ -66,7 +66,7 @@ def test_the_package_reads_the_same_percentiles(recorder: Recorder, values: list
 
 @given(VALUES)
 @settings(max_examples=100, deadline=None)
-def test_the_package_would_have_encoded_the_same_counts(recorder: Recorder, values: list[int]) -> None:
+def test_the_package_would_have_encoded_the_same_counts(recorder: ToolHistogram, values: list[int]) -> None:
     reference = importlib.import_module("hdrh.histogram").HdrHistogram(1, HOUR, 3)
     for value in values:
         reference.record_value(value)
@@ -79,7 +79,7 @@ def test_the_package_would_have_encoded_the_same_counts(recorder: Recorder, valu
 
 @given(VALUES.filter(bool))
 @settings(max_examples=100, deadline=None)
-def test_the_harness_reads_the_same_percentiles(recorder: Recorder, values: list[int]) -> None:
+def test_the_harness_reads_the_same_percentiles(recorder: ToolHistogram, values: list[int]) -> None:
     ours = recorder.record(values)
     decoded = hdr.decode(ours["encoded"])
     for percentile, value in ours["percentiles"].items():
@@ -87,7 +87,7 @@ def test_the_harness_reads_the_same_percentiles(recorder: Recorder, values: list
             assert hdr.percentile(decoded, float(percentile)) == value
 
 
-def test_large_counts_survive(recorder: Recorder) -> None:
+def test_large_counts_survive(recorder: ToolHistogram) -> None:
     """More than 127 and more than 16383 of one value: numbers of two and three bytes in the encoding."""
     for count in (127, 128, 16383, 16384, 100_000):
         ours = recorder.record([777] * count + [10**9])

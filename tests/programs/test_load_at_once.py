@@ -33,7 +33,7 @@ SHORT = ("--warmup", "20ms", "--duration", "200ms", "--json", "-")
 
 
 @dataclass
-class Room:
+class OneThreadRoom:
     """A chat server of one thread, which notes the order of what happens: `accepted`, or a number of messages."""
 
     listener: socket.socket
@@ -81,9 +81,9 @@ class Room:
 
 
 @contextmanager
-def room() -> Iterator[Room]:
+def room() -> Iterator[OneThreadRoom]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        made = Room(listener)
+        made = OneThreadRoom(listener)
         thread = threading.Thread(target=made.serve, daemon=True)
         thread.start()
         yield made

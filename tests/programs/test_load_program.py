@@ -38,7 +38,7 @@ PATIENCE_S = 20
 QUICK = ("--warmup", "20ms", "--duration", "200ms")
 SOON_NS = 1_000_000_000
 """Nanoseconds from the `go` message until the programs begin together."""
-Done = subprocess.CompletedProcess[str]
+EndedLoad = subprocess.CompletedProcess[str]
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def nobody() -> Iterator[str]:
         yield f"tcp://127.0.0.1:{bound.getsockname()[1]}"
 
 
-def load(*arguments: str, descriptors: int | None = None, pass_fds: tuple[int, ...] = ()) -> Done:
+def load(*arguments: str, descriptors: int | None = None, pass_fds: tuple[int, ...] = ()) -> EndedLoad:
     def limit() -> None:
         if descriptors is not None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))

@@ -17,7 +17,7 @@ from tests.support.turns import turns
 pytestmark = pytest.mark.needs_build
 
 HTTP = ("--workload", "http")
-Ending = Callable[[socket.socket], None]
+EndConnection = Callable[[socket.socket], None]
 
 
 def reply_to(request: bytes, *, is_last: bool = False) -> bytes:
@@ -31,7 +31,7 @@ def reset(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
-def closing_after(replies: int, *, announced: bool, ending: Ending = end) -> Serve:
+def closing_after(replies: int, *, announced: bool, ending: EndConnection = end) -> Serve:
     def serve(connection: socket.socket, _number: int) -> None:
         for count, request in enumerate(requests(connection), 1):
             connection.sendall(reply_to(request, is_last=announced and count == replies))

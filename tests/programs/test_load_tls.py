@@ -222,7 +222,7 @@ def test_messages_with_stamps(context: ssl.SSLContext, trusted: tuple[str, ...],
 
 
 @dataclass(frozen=True)
-class Own:
+class ClientIdentity:
     """A client's certificate and its key, each in a file of its own."""
 
     certificate: Path
@@ -233,9 +233,9 @@ class Own:
         return "--cert", str(self.certificate), "--key", str(self.key)
 
 
-def own_certificate(authority: Authority, name: str) -> Own:
+def own_certificate(authority: Authority, name: str) -> ClientIdentity:
     authority.sign(name)
-    return Own(authority.folder / f"{name}.pem", authority.folder / f"{name}.key")
+    return ClientIdentity(authority.folder / f"{name}.pem", authority.folder / f"{name}.key")
 
 
 def demanding(authority: Authority, version: ssl.TLSVersion) -> ssl.SSLContext:

@@ -15,7 +15,7 @@ from netdyno.kit.paths import ROOT, build_dir
 from netdyno.measure.machine import loaded
 from netdyno.model.contestant import Contestant
 from netdyno.question.contestants.contestants import discover, find_by_name
-from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.talk import StreamTalk
 from tests.support.chosen import startable
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
@@ -71,7 +71,7 @@ def test_a_server_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_pa
     command = [*STRACE, "-o", str(trace), *contestant.command]
     workload = "lines" if "lines" in contestant.manifest.workloads else contestant.manifest.workloads[0]
     with serving(command, "--workload", workload) as server:
-        with Talk(server, workload) as talk:
+        with StreamTalk(server, workload) as talk:
             talk.check()
         server.stop()
     expect_all_known(contestant, trace)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from netdyno.question.contestants.contestants import discover, find_by_name
-from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.talk import StreamTalk
 from tests.support import proc
 from tests.support.chosen import startable
 from tests.support.server import serving
@@ -22,7 +22,7 @@ def test_a_worker_without_descriptors_leaves_newcomers_to_the_others() -> None:
     contestant = startable(find_by_name(discover(), "node-cluster"), "server")
     with (
         serving(contestant.command, "--workload", "echo", "--threads", "2") as server,
-        Talk(server, "echo") as talk,
+        StreamTalk(server, "echo") as talk,
         ExitStack() as stack,
     ):
         talk.check()

@@ -18,7 +18,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.present.terminal.display import PlainDisplay
 from netdyno.question.contestants.contestants import discover, find_by_name
 from netdyno.store import read, schema
-from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.talk import StreamTalk
 from tests.programs.test_process_per_connection import converse, find_child_of
 from tests.support import proc
 from tests.support.chosen import startable
@@ -31,16 +31,16 @@ both = pytest.mark.parametrize("name", ["prefork", "prefork-reuseport"])
 
 
 @contextmanager
-def talking(name: str) -> Iterator[tuple[Server, Talk]]:
+def talking(name: str) -> Iterator[tuple[Server, StreamTalk]]:
     """A server, and a client that is served beside whatever the test does."""
     contestant = startable(find_by_name(discover(), name), "server")
     options = ("--workload", "echo", "--threads", str(PROCESSES))
-    with serving(contestant.command, *options) as server, Talk(server, "echo") as talk:
+    with serving(contestant.command, *options) as server, StreamTalk(server, "echo") as talk:
         talk.check()
         yield server, talk
 
 
-def crash_process_of_client(server: Server, talk: Talk) -> int:
+def crash_process_of_client(server: Server, talk: StreamTalk) -> int:
     """Crash the process of a new client, which is not the one that talks, and return its number."""
     if proc.sanitized(server.pid):
         pytest.skip("a sanitizer reports the signal as a bug of the server")

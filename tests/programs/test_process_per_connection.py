@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from netdyno.question.contestants.contestants import discover, find_by_name
-from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.talk import StreamTalk
 from tests.support import proc
 from tests.support.chosen import startable
 from tests.support.client import Client
@@ -30,10 +30,10 @@ user."""
 
 
 @contextmanager
-def talking(*prefix: str) -> Iterator[tuple[Server, Talk]]:
+def talking(*prefix: str) -> Iterator[tuple[Server, StreamTalk]]:
     """A server, and a client whose child stands beside whatever the test does."""
     contestant = startable(find_by_name(discover(), "process-per-connection"), "server")
-    with serving((*prefix, *contestant.command), "--workload", "echo") as server, Talk(server, "echo") as talk:
+    with serving((*prefix, *contestant.command), "--workload", "echo") as server, StreamTalk(server, "echo") as talk:
         talk.check()
         yield server, talk
 
@@ -48,7 +48,7 @@ def find_child_of(server: Server, client: Client) -> int:
     return child
 
 
-def converse(talk: Talk, client: Client) -> None:
+def converse(talk: StreamTalk, client: Client) -> None:
     """Say something and have it answered."""
     number, message = talk.message(client)
     client.send(message)

@@ -28,7 +28,7 @@ pytestmark = [
 
 SERVERS = ("threads-global-lock", "epoll-reactor")
 LOAD = "netdyno-load"
-Seen = tuple[frozenset[int], int]
+CoresAndPolicy = tuple[frozenset[int], int]
 """The cores of a process, and its policy (sched(7))."""
 
 
@@ -46,9 +46,9 @@ def cell(contestant: str, position: int = 0) -> Cell:
     return Cell(block=1, position=position, scenario="s", contestant=contestant, levels={})
 
 
-def run_one(placement: Placement, folder: Path) -> tuple[Trial, dict[str, Seen]]:
+def run_one(placement: Placement, folder: Path) -> tuple[Trial, dict[str, CoresAndPolicy]]:
     """A trial, and what its programs had within its window, by their names."""
-    seen: dict[str, Seen] = {}
+    seen: dict[str, CoresAndPolicy] = {}
 
     def look(*_: object) -> None:
         for pid in cpu_share.find_own_processes():

@@ -36,16 +36,16 @@ def test_a_verdict_is_of_the_planted_server_over_the_first_one() -> None:
 
 
 def test_what_is_not_proven_is_neither_right_nor_wrong() -> None:
-    verdict = answers.Verdict(1.05, 0.2, different=False)
+    verdict = answers.RunVerdict(1.05, 0.2, different=False)
     summary = answers.summarise([verdict] * 4, "cpu")
     assert (summary.runs, summary.right, summary.wrong) == (4, 0, 0)
 
 
 def test_the_opposite_of_what_was_planted_is_wrong_and_so_is_any_difference_of_equals() -> None:
     verdicts = [
-        answers.Verdict(1.05, 0.01, different=True),
-        answers.Verdict(0.95, 0.02, different=True),
-        answers.Verdict(1.01, 0.03, different=False),
+        answers.RunVerdict(1.05, 0.01, different=True),
+        answers.RunVerdict(0.95, 0.02, different=True),
+        answers.RunVerdict(1.01, 0.03, different=False),
     ]
     assert answers.summarise(verdicts, "cpu")[:3] == (3, 1, 1)
     assert answers.summarise(verdicts, "cpu", equal=True)[:3] == (3, 0, 2)
@@ -53,8 +53,8 @@ def test_the_opposite_of_what_was_planted_is_wrong_and_so_is_any_difference_of_e
 
 
 def test_a_run_that_could_not_compare_has_no_part_in_the_ratio() -> None:
-    undecided = answers.Verdict(math.nan, math.inf, different=False)
-    summary = answers.summarise([undecided, answers.Verdict(1.05, 0.01, different=True), undecided], "cpu")
+    undecided = answers.RunVerdict(math.nan, math.inf, different=False)
+    summary = answers.summarise([undecided, answers.RunVerdict(1.05, 0.01, different=True), undecided], "cpu")
     assert (summary.ratio, summary.half_width) == (1.05, math.inf)
 
 

@@ -35,7 +35,7 @@ from netdyno.model.levels import combinations
 from netdyno.model.metrics import METRICS, TIME
 from netdyno.model.run import Run
 from netdyno.model.verdicts import ClaimComparison, ClaimVerdict
-from tests.support.builders.made_claims import Point, of_points
+from tests.support.builders.made_claims import TruthPoint, of_points
 from tests.support.studies import load_study
 
 SIZES: tuple[Budget, ...] = ("normal", "full")
@@ -50,7 +50,7 @@ ON_PLATFORMS = "second platform"
 """What a claim needs that is judged over the runs of two."""
 
 
-class Cell(NamedTuple):
+class ClaimCell(NamedTuple):
     """A cell of a scenario, or the code of a contestant: then the scenario is its kind, and there are no levels."""
 
     scenario: str
@@ -58,7 +58,7 @@ class Cell(NamedTuple):
     levels: tuple[tuple[str, type_level], ...]
 
 
-Truth = dict[tuple[str, Cell], float]
+FiguresByCell = dict[tuple[str, ClaimCell], float]
 """A figure by metric and cell: a share as it is, any other as its logarithm."""
 
 
@@ -69,16 +69,16 @@ def is_share(metric: str) -> bool:
 # --- what a claim compares -----------------------------------------------------------------------------------------
 
 
-def all_cells(scenario: Scenario) -> Iterator[Cell]:
+def all_cells(scenario: Scenario) -> Iterator[ClaimCell]:
     for levels in combinations(scenario):
         for name in scenario.contestants:
-            yield Cell(scenario.name, name, tuple(levels.items()))
+            yield ClaimCell(scenario.name, name, tuple(levels.items()))
 
 
-def cells_of(study: Experiment, selection: Cells, metric: str) -> list[Cell]:
+def cells_of(study: Experiment, selection: Cells, metric: str) -> list[ClaimCell]:
     if METRICS[metric].of_code is not None:
         kind, coordinate = find_code_coordinate(selection)
-        return [Cell(kind, str(name), ()) for name in selection.at[coordinate]]
+        return [ClaimCell(kind, str(name), ()) for name in selection.at[coordinate]]
     (scenario,) = (candidate for candidate in study.scenarios if candidate.name == selection.scenario)
     return [
         cell
@@ -95,7 +95,7 @@ def measured_once(name: str, size: Budget) -> Evidence:
     """A run of every cell of a study: the comparisons of some claims are those of the cells that were measured."""
     study = STUDIES[size][name].with_each(blocks=1)
     everywhere = (cell for scenario in study.scenarios for cell in all_cells(scenario))
-    run = of_points(study, [Point(cell.scenario, cell.contestant, dict(cell.levels), {}) for cell in everywhere])
+    run = of_points(study, [TruthPoint(cell.scenario, cell.contestant, dict(cell.levels), {}) for cell in everywhere])
     return evidence_of(run, split(run))
 
 
@@ -106,17 +106,17 @@ def comparisons(study: Experiment, claim: Claim) -> list[ClaimComparison]:
 # --- figures for which they hold -----------------------------------------------------------------------------------
 
 
-Sides = list[tuple[int, list[tuple[str, Cell]]]]
+Sides = list[tuple[int, list[tuple[str, ClaimCell]]]]
 
 
-def sides(study: Experiment, step: ClaimComparison) -> Iterator[tuple[int, list[tuple[str, Cell]]]]:
+def sides(study: Experiment, step: ClaimComparison) -> Iterator[tuple[int, list[tuple[str, ClaimCell]]]]:
     """What is added up in a comparison, and what is taken off."""
     for sign, selection in zip((1, -1, -1, 1), (step.a, step.b, *(step.over or ())), strict=False):
         if selection is not None:
             yield sign, [(step.metric, cell) for cell in cells_of(study, selection, step.metric)]
 
 
-def settle(step: ClaimComparison, moved: Sides, truth: Truth) -> bool:
+def settle(step: ClaimComparison, moved: Sides, truth: FiguresByCell) -> bool:
     """Whether a comparison holds clearly; where it does not, its sides are moved so far that it does."""
     if step.subtracts:
         return settle_difference(step, moved, truth)
@@ -137,7 +137,7 @@ def settle(step: ClaimComparison, moved: Sides, truth: Truth) -> bool:
     return False
 
 
-def settle_difference(step: ClaimComparison, moved: Sides, truth: Truth) -> bool:
+def settle_difference(step: ClaimComparison, moved: Sides, truth: FiguresByCell) -> bool:
     """The same of a comparison of differences: whichever side is to be greater grows."""
     for _, keys in moved:
         for key in keys:
@@ -159,7 +159,7 @@ def can_fail(step: ClaimComparison) -> bool:
     return not (METRICS[step.metric].is_upper_bound and step.side == "below")
 
 
-def settled(study: Experiment, plan: Sequence[ClaimComparison], truth: Truth) -> Truth:
+def settled(study: Experiment, plan: Sequence[ClaimComparison], truth: FiguresByCell) -> FiguresByCell:
     """Figures near these for which all of the plan holds."""
     figures, moved = dict(truth), [list(sides(study, step)) for step in plan]
     for _ in range(1000):
@@ -176,19 +176,19 @@ def against(step: ClaimComparison) -> ClaimComparison:
 # --- runs with such figures ----------------------------------------------------------------------------------------
 
 
-def run_of(study: Experiment, claim: Claim, truth: Truth) -> Run:
+def run_of(study: Experiment, claim: Claim, truth: FiguresByCell) -> Run:
     """The run of a large machine that measured this, with its single claim."""
-    figures: dict[Cell, dict[str, float]] = defaultdict(dict)
-    code: dict[Cell, dict[str, float]] = defaultdict(dict)
+    figures: dict[ClaimCell, dict[str, float]] = defaultdict(dict)
+    code: dict[ClaimCell, dict[str, float]] = defaultdict(dict)
     for (metric, cell), value in truth.items():
         where = figures if METRICS[metric].of_code is None else code
         where[cell][metric] = value if is_share(metric) else math.exp(value)
-    points = [Point(cell.scenario, cell.contestant, dict(cell.levels), own) for cell, own in figures.items()]
+    points = [TruthPoint(cell.scenario, cell.contestant, dict(cell.levels), own) for cell, own in figures.items()]
     run = of_points(replace(study, claims=(claim,)), points)
     return on_platform(replace(run, about=tuple(about(cell, own) for cell, own in code.items())), "one")
 
 
-def about(cell: Cell, code: Mapping[str, float]) -> About:
+def about(cell: ClaimCell, code: Mapping[str, float]) -> About:
     size = CodeSize(files=1, lines=0, functions=1, complexity=0, complexity_max=0)
     size = replace(size, **{metric: round(value) for metric, value in code.items()})
     return About(kind="client" if cell.scenario == "client" else "server", name=cell.contestant, code=size)

@@ -277,7 +277,7 @@ def test_a_killed_build_holds_the_lock_until_its_last_compiler_has_ended_and_is_
 # --- what is shown ------------------------------------------------------------------------------------------------
 
 
-class Terminal(io.StringIO):
+class TtyStream(io.StringIO):
     def isatty(self) -> bool:
         return True
 
@@ -314,7 +314,7 @@ def test_on_a_pipe_a_build_says_how_far_it_is_after_ten_seconds_with_every_tenth
 
 
 def test_on_a_terminal_a_build_draws_its_last_step_in_place() -> None:
-    stream = Terminal()
+    stream = TtyStream()
     shown(stream, [0, 1, 2], ["[1/2] first", "[2/2] second", None])
     drawn = "\r\033[K  [1/2] first\r\033[K  [2/2] second\r\033[K  [2/2] second\r\033[K"
     assert drawn in stream.getvalue()

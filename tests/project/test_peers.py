@@ -119,16 +119,16 @@ def results(peers: ModuleType, **more: Any) -> Any:
     runs = []
     for number, cpu in enumerate((8.0, 9.0, 12.0), 1):
         runs += [
-            peers.Run("closed loop", "wrk", number, 100_000 + number, cpu + 1, 500, 900),
-            peers.Run("closed loop", "netdyno-load", number, 115_000, cpu, 400, 800),
-            peers.Run("10,000/s", "netdyno-load", number, 9_990.0, 44.0, 38.0, 90.0),
-            peers.Run("stall", "netdyno-load", number, 2_000, 44.0, 38, 451_000, 450_000),
-            peers.Run("stall", "wrk", number, 2_000, 44.0, 38, 900, 450_000, "3 timeouts"),
+            peers.PeerRun("closed loop", "wrk", number, 100_000 + number, cpu + 1, 500, 900),
+            peers.PeerRun("closed loop", "netdyno-load", number, 115_000, cpu, 400, 800),
+            peers.PeerRun("10,000/s", "netdyno-load", number, 9_990.0, 44.0, 38.0, 90.0),
+            peers.PeerRun("stall", "netdyno-load", number, 2_000, 44.0, 38, 451_000, 450_000),
+            peers.PeerRun("stall", "wrk", number, 2_000, 44.0, 38, 900, 450_000, "3 timeouts"),
         ]
     facts = {"command": "bench/peers.py", "machine": "a machine", "connections": 64, "seconds": 2}
     facts |= {"stall_seconds": 5, "server_seconds": 10}
     about = {"versions": {"wrk": "4.1.0"}, "absent": {"oha": "cargo install oha"}}
-    return peers.Results(**facts, **about, cases=["closed loop", "10,000/s", "stall"], runs=runs, **more)
+    return peers.PeerResults(**facts, **about, cases=["closed loop", "10,000/s", "stall"], runs=runs, **more)
 
 
 def test_the_page_has_each_program_with_its_quartiles(peers: ModuleType) -> None:
@@ -160,9 +160,11 @@ def test_the_page_has_the_best_other_program_of_each_server(peers: ModuleType) -
     peer_results.cases += ["redis, GET", "memcached, get of 1 KiB"]
     rates = {"netdyno-load": (110, 120, 130), "wrk": (10, 200, 20), "redis-benchmark": (100, 60, 130)}
     for name, values in rates.items():
-        peer_results.runs += [peers.Run("redis, GET", name, number, value) for number, value in enumerate(values, 1)]
-    peer_results.runs += [peers.Run("redis, GET", "wrk", 4, failed="no figures")]
-    peer_results.runs += [peers.Run("memcached, get of 1 KiB", "netdyno-load", 1, 100)]
+        peer_results.runs += [
+            peers.PeerRun("redis, GET", name, number, value) for number, value in enumerate(values, 1)
+        ]
+    peer_results.runs += [peers.PeerRun("redis, GET", "wrk", 4, failed="no figures")]
+    peer_results.runs += [peers.PeerRun("memcached, get of 1 KiB", "netdyno-load", 1, 100)]
     assert [line.replace(DASH, "-") for line in peers.of_others_servers(peer_results)][-3:] == [
         "|  | `netdyno-load`: requests/s | best other | its requests/s | ratio |",
         "|---|---|---|---|---|",
@@ -180,7 +182,7 @@ def test_the_page_names_what_failed_and_what_is_absent(peers: ModuleType) -> Non
 def test_the_page_says_that_memcaslap_does_not_only_get(peers: ModuleType) -> None:
     peer_results = results(peers)
     peer_results.cases = ["memcached, get of 1 KiB"]
-    peer_results.runs = [peers.Run("memcached, get of 1 KiB", "memcaslap", 1, 1000.0)]
+    peer_results.runs = [peers.PeerRun("memcached, get of 1 KiB", "memcaslap", 1, 1000.0)]
     last = peers.page([peer_results]).splitlines()[-1]
     assert last == "* `memcaslap`: one in a hundred of its requests is a set"
 
@@ -188,7 +190,7 @@ def test_the_page_says_that_memcaslap_does_not_only_get(peers: ModuleType) -> No
 def test_the_page_has_every_command(peers: ModuleType) -> None:
     again = results(peers)
     again.command, again.cases = "bench/peers.py --cases redis", ["redis, GET"]
-    again.runs = [peers.Run("redis, GET", name, 1, 100.0) for name in ("netdyno-load", "redis-benchmark")]
+    again.runs = [peers.PeerRun("redis, GET", name, 1, 100.0) for name in ("netdyno-load", "redis-benchmark")]
     text = peers.page([results(peers), again])
     assert text.count("closed loop: requests/s") == 1
     assert "\nbench/peers.py --cases redis\n" in text
@@ -201,7 +203,7 @@ def test_a_case_stands_once_as_the_latest_command_measured_it(peers: ModuleType)
         peer_results.connections = connections
         peer_results.command, peer_results.cases = f"bench/peers.py --seconds {ours:.0f}", ["redis, GET"]
         rates = {"netdyno-load": ours, "redis-benchmark": 100.0}
-        peer_results.runs = [peers.Run("redis, GET", name, 1, value) for name, value in rates.items()]
+        peer_results.runs = [peers.PeerRun("redis, GET", name, 1, value) for name, value in rates.items()]
         return peer_results
 
     text = peers.page([at_redis(150), results(peers), at_redis(120)])
@@ -213,7 +215,7 @@ def test_a_case_stands_once_as_the_latest_command_measured_it(peers: ModuleType)
 
 def test_a_run_that_failed_is_in_no_median(peers: ModuleType) -> None:
     peer_results = results(peers)
-    peer_results.runs.append(peers.Run("closed loop", "wrk", 4, failed="no figures"))
+    peer_results.runs.append(peers.PeerRun("closed loop", "wrk", 4, failed="no figures"))
     text = peers.page([peer_results]).replace(DASH, "-")
     assert "| `wrk` | 100k (100-100) |" in text
     assert "\n* `wrk`: closed loop: no figures; stall: 3 timeouts\n" in text

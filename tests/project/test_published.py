@@ -20,7 +20,7 @@ from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trial
 from netdyno.question.contestants import codesize
 from netdyno.question.contestants.contestants import discover
-from tests.support.builders.made_claims import Point, of_points
+from tests.support.builders.made_claims import TruthPoint, of_points
 from tests.support.studies import load_study
 
 BLOCKS = 12
@@ -34,7 +34,7 @@ OF_SERVERS = {"switching", "switches", "lock-wait"}
 LAN = "ten over the LAN"
 
 
-def points_of_a(where: str, rows: Sequence[tuple[str, str, float, float]]) -> Iterator[Point]:
+def points_of_a(where: str, rows: Sequence[tuple[str, str, float, float]]) -> Iterator[TruthPoint]:
     """A table of source A: requests in ten seconds of each pair, by default and with TCP_NODELAY."""
     for server, client, default, nodelay in rows:
         own: dict[str, str | int] = {"client": client, "write-mode": "split" if client == ASIO else "gathered"}
@@ -42,7 +42,7 @@ def points_of_a(where: str, rows: Sequence[tuple[str, str, float, float]]) -> It
             own["client-processes"] = 10
         for value, requests in (("off", default), ("on", nodelay)):
             scenario = f"{where}, {'Asio server' if server == ASIO else 'Qt servers'}"
-            yield Point(scenario, server, {**own, "both.nodelay": value}, {"throughput": requests / 10})
+            yield TruthPoint(scenario, server, {**own, "both.nodelay": value}, {"throughput": requests / 10})
 
 
 QT = "qt-signals"
@@ -96,18 +96,18 @@ M4 = [
 ]
 
 
-def room(contestant: str, connections: int, backlog: int, **figures: float) -> Point:
-    return Point("room", contestant, {"connections": connections, "backlog": backlog}, figures)
+def room(contestant: str, connections: int, backlog: int, **figures: float) -> TruthPoint:
+    return TruthPoint("room", contestant, {"connections": connections, "backlog": backlog}, figures)
 
 
-def flood(contestant: str, connections: int, **figures: float) -> Point:
-    return Point("flood", contestant, {"connections": connections}, figures)
+def flood(contestant: str, connections: int, **figures: float) -> TruthPoint:
+    return TruthPoint("flood", contestant, {"connections": connections}, figures)
 
 
-def python_room(lock: float, snapshot: float) -> list[Point]:
+def python_room(lock: float, snapshot: float) -> list[TruthPoint]:
     """What a client in Python sees of 322."""
     return [
-        Point("Python client", name, {"connections": 322}, {"moved": moved})
+        TruthPoint("Python client", name, {"connections": 322}, {"moved": moved})
         for name, moved in ((LOCK, lock), (SNAPSHOT, snapshot))
     ]
 
@@ -122,7 +122,7 @@ ROOM = [
 UNKNOWN_OF_B = {"B6": "not_testable", "B8": "undecided"}
 """Nothing is published of the lock at 400 clients, of switches and waits, or of any other client than the source's."""
 BROADCAST = [
-    Point(f"{clients} clients", name, {}, {"mean": 1e3 * microseconds[clients == 1000]})
+    TruthPoint(f"{clients} clients", name, {}, {"mean": 1e3 * microseconds[clients == 1000]})
     for name, *microseconds in (
         ("udp-reuseport", 2_872, 210_184),
         (LOCK, 5_072, 213_050),  # the source's threads may be either of ours
@@ -133,9 +133,9 @@ BROADCAST = [
         ("udp-multicast", 4_874_520, 4_863_360),
     )
     for clients in (100, 1000)
-] + [Point("slow answers", "udp-multicast", {}, {"mean": 1e3 * 4_874_520})]
+] + [TruthPoint("slow answers", "udp-multicast", {}, {"mean": 1e3 * 4_874_520})]
 ECHO = [
-    Point(
+    TruthPoint(
         "echo",
         name,
         {"connections": connections, "threads": threads},
@@ -154,7 +154,7 @@ ECHO = [
 ]
 AT_A_TENTH = [  # of the source's rate, where the two libraries are taken to stand to each other as they do in full
     point._replace(scenario="echo, a tenth of the rate", figures={"p50": point.figures["p50"] / 100})
-    for point in [*ECHO, Point("echo", ASIO, {"connections": 1000, "threads": 1}, {"p50": 70e6})]
+    for point in [*ECHO, TruthPoint("echo", ASIO, {"connections": 1000, "threads": 1}, {"p50": 70e6})]
 ]
 BY_TCPKALI = [  # the source's instrument: with one thread, at what it opens on two cores
     point._replace(scenario="tcpkali", levels={"connections": point.levels["connections"]})
@@ -162,14 +162,14 @@ BY_TCPKALI = [  # the source's instrument: with one thread, at what it opens on 
     if point.levels["threads"] == 1 and point.levels["connections"] in (100, 200)
 ]
 WEB = [  # a chart without figures: its two ratios
-    Point(
+    TruthPoint(
         "requests", name, {"connections": 7000, "server.service-time": "0s"}, {"throughput": throughput, "mean": mean}
     )
     for name, throughput, mean in ((ASIO, 1.18e5, 1e6 / 1.19), (LOCK, 1e5, 1e6))
 ]
 
 
-def stored(name: str, points: Sequence[Point]) -> Run:
+def stored(name: str, points: Sequence[TruthPoint]) -> Run:
     """A run of the published cells. Code is that of this tree."""
     requested = of_published_levels(load_study(name, "full"), points).with_each(blocks=BLOCKS)
     return msgspec.structs.replace(of_points(requested, points, without_unpublished), about=code_of_this_tree())
@@ -181,7 +181,7 @@ def code_of_this_tree() -> tuple[About, ...]:
     return codesize.describe(discover(), discover(kind="client"))
 
 
-def without_unpublished(trial: Trial, point: Point) -> Trial:
+def without_unpublished(trial: Trial, point: TruthPoint) -> Trial:
     """No source says what its servers did beside their answers; nor, but for its own figures, how long these took."""
     assert trial.load is not None
     latency = trial.load.latency
@@ -192,7 +192,7 @@ def without_unpublished(trial: Trial, point: Point) -> Trial:
     return msgspec.structs.replace(trial, load=load, server=server)
 
 
-def of_published_levels(requested: Experiment, points: Sequence[Point]) -> Experiment:
+def of_published_levels(requested: Experiment, points: Sequence[TruthPoint]) -> Experiment:
     """The experiment without the levels that nothing is published of."""
 
     def levels(scenario: Scenario, factor: str) -> tuple[type_level, ...]:
@@ -208,7 +208,7 @@ def of_published_levels(requested: Experiment, points: Sequence[Point]) -> Exper
     )
 
 
-def verdicts(name: str, points: Sequence[Point]) -> dict[str, str]:
+def verdicts(name: str, points: Sequence[TruthPoint]) -> dict[str, str]:
     return {judged.claim.id: judged.verdict for judged in judge(stored(name, points))}
 
 
@@ -233,13 +233,13 @@ def verdicts(name: str, points: Sequence[Point]) -> dict[str, str]:
     ids=["A-intel", "A-m4", "B", "C", "D", "E"],
 )
 def test_the_published_figures_bear_out_the_claims_that_are_made_of_them(
-    name: str, points: Sequence[Point], expected: Mapping[str, str]
+    name: str, points: Sequence[TruthPoint], expected: Mapping[str, str]
 ) -> None:
     judged = verdicts(name, points)
     assert {claim: judged[claim] for claim in expected} == expected
 
 
-def beside(points: Sequence[Point], *others: Point) -> list[Point]:
+def beside(points: Sequence[TruthPoint], *others: TruthPoint) -> list[TruthPoint]:
     """The same with what these say: of a cell that is published more of it, of another one all."""
     by_cell = {(point.scenario, point.contestant, tuple(point.levels.items())): point for point in points}
     for point in others:
@@ -249,11 +249,11 @@ def beside(points: Sequence[Point], *others: Point) -> list[Point]:
     return list(by_cell.values())
 
 
-def second_core(threads: float, zeromq_on_one: float) -> list[Point]:
+def second_core(threads: float, zeromq_on_one: float) -> list[TruthPoint]:
     """How many times the mean of threads on two cores is that on one; raw coroutines have the same on both, and the
     mean of ZeroMQ on one core is so many times theirs."""
     return [
-        Point("second core", name, {"server-cores": cores}, {"mean": 1e7 * mean})
+        TruthPoint("second core", name, {"server-cores": cores}, {"mean": 1e7 * mean})
         for name, *means in (
             (SNAPSHOT, 1, threads),
             ("zeromq-coroutines", zeromq_on_one, 0.5),
@@ -263,19 +263,19 @@ def second_core(threads: float, zeromq_on_one: float) -> list[Point]:
     ]
 
 
-def of_1000(contestant: str, **figures: float) -> Point:
-    return Point("1000 clients", contestant, {}, figures)
+def of_1000(contestant: str, **figures: float) -> TruthPoint:
+    return TruthPoint("1000 clients", contestant, {}, figures)
 
 
-def jitters(zeromq: float, raw: float) -> list[Point]:
+def jitters(zeromq: float, raw: float) -> list[TruthPoint]:
     return [
-        Point(f"{clients} clients", name, {}, {"p50": 1e6, "p99": 1e6 + jitter})
+        TruthPoint(f"{clients} clients", name, {}, {"p50": 1e6, "p99": 1e6 + jitter})
         for clients in (100, 1000)
         for name, jitter in (("zeromq-coroutines", zeromq), ("epoll-coroutines", raw))
     ]
 
 
-def cliff(**figures: float) -> list[Point]:
+def cliff(**figures: float) -> list[TruthPoint]:
     """The published room with the lock's cliff, and what its threads do beside those of the snapshot."""
     lock = {"mean": 1e9, "switches": 3.0, "lock-wait": 0.9} | figures
     snapshot = {"mean": 1e9, "switches": 1.0, "lock-wait": 0.1}
@@ -316,7 +316,7 @@ def cliff(**figures: float) -> list[Point]:
     ],
 )
 def test_what_is_not_published_decides_them_either_way(
-    name: str, claim: str, confirming: Sequence[Point], refuting: Sequence[Point]
+    name: str, claim: str, confirming: Sequence[TruthPoint], refuting: Sequence[TruthPoint]
 ) -> None:
     assert (verdicts(name, confirming)[claim], verdicts(name, refuting)[claim]) == ("confirmed", "refuted")
 

@@ -15,7 +15,7 @@ curve = bench_script.load("slice_curve")
 def test_each_interval_is_related_to_the_median_of_the_second_half() -> None:
     """A single stall there leaves the rest as it is, and an interval without a completion has no response time."""
     series = {"completed": [0, 50, *[100] * 18], "p50_ns": [None, 30, *[20] * 18], "p99_ns": [40] * 19 + [4000]}
-    readings = [curve.Reading(cpu_s=0.5 * number, switches=10 * number) for number in range(22)]
+    readings = [curve.CurveReading(cpu_s=0.5 * number, switches=10 * number) for number in range(22)]
     related = curve.relate_to_second_half(series, readings, drain_s=0.25)
     assert related.ratios["throughput"][:3] == pytest.approx([0.01, 0.5, 1.0])
     assert math.isnan(related.ratios["p50"][0])

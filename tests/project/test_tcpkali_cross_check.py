@@ -16,7 +16,7 @@ from tests.support import bench_script
 
 SCRIPT = ROOT / "bench" / "tcpkali_cross_check.py"
 SERVER = 7000
-SAID = """\
+RECORDED = """\
 Aggregate message rate: 16189.612↓, 16227.101↑ mps
 Message latency at percentiles: 2.4 ms (50%)
 Test duration: 3.06628 s.
@@ -30,13 +30,13 @@ def cross() -> ModuleType:
 
 
 def test_the_median_and_the_answered_rate_are_read(cross: ModuleType) -> None:
-    assert cross.parse(SAID) == (16189.612, 2400.0)
+    assert cross.parse(RECORDED) == (16189.612, 2400.0)
 
 
 @pytest.mark.parametrize("line", ["Aggregate", "Message latency"])
 def test_an_end_without_figures_says_so(cross: ModuleType, line: str) -> None:
     with pytest.raises(SystemExit, match="without figures"):
-        cross.parse("\n".join(text for text in SAID.splitlines() if not text.startswith(line)))
+        cross.parse("\n".join(text for text in RECORDED.splitlines() if not text.startswith(line)))
 
 
 def packet(us: int, source: int, target: int, sequence: int, length: int, flags: int = 0x10) -> bytes:
@@ -84,7 +84,7 @@ def test_a_capture_that_ends_in_a_packet_is_read_up_to_there(cross: ModuleType) 
 
 
 def test_what_a_load_says_stands_over_what_the_packets_say(cross: ModuleType) -> None:
-    reads = [cross.Read(1e5, 6000.0 * factor, 50.0, 15.0) for factor in (1.0, 1.1, 0.9)]
+    reads = [cross.LoadReading(1e5, 6000.0 * factor, 50.0, 15.0) for factor in (1.0, 1.1, 0.9)]
     assert cross.judged("tcpkali", reads) == (
         "tcpkali: 100,000/s, says 6,000, packets 50, CPU 15.0 us a message; says / packets 120 [114.000 to 126.000]"
     )

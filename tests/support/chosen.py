@@ -13,7 +13,7 @@ import pytest
 from netdyno.kit.paths import ROOT, build_dir
 from netdyno.model.contestant import Contestant
 from netdyno.question.contestants import codesize, kernel
-from netdyno.question.contestants.contestants import Kind, discover, select, skip_file
+from netdyno.question.contestants.contestants import ContestantKind, discover, select, skip_file
 
 NOBODY = [pytest.param(None, marks=pytest.mark.skip(reason="concerns none of the chosen contestants"))]
 ONCE_A_LANGUAGE = "once_a_language"
@@ -32,7 +32,7 @@ RICHEST = "rpc"
 """The workload whose session asks most of a loop: replies, waits and burnt CPU."""
 
 
-def chosen(config: pytest.Config, kind: Kind) -> list[Contestant]:
+def chosen(config: pytest.Config, kind: ContestantKind) -> list[Contestant]:
     """The requested contestants of that kind. A name that neither a server nor a client has is an error."""
     names = _named(config)
     if names:
@@ -45,7 +45,7 @@ def chosen(config: pytest.Config, kind: Kind) -> list[Contestant]:
 
 
 def targets(
-    metafunc: pytest.Metafunc, kind: Kind, concerns: Callable[[Contestant], bool] = lambda _: True
+    metafunc: pytest.Metafunc, kind: ContestantKind, concerns: Callable[[Contestant], bool] = lambda _: True
 ) -> tuple[list[Contestant], set[str]]:
     """The contestants that a test concerns and runs against, and the names of those that meet every test."""
     in_full = tested_in_full(metafunc.config, kind)
@@ -60,7 +60,7 @@ def targets(
     return contestants, in_full
 
 
-def tested_in_full(config: pytest.Config, kind: Kind) -> set[str]:
+def tested_in_full(config: pytest.Config, kind: ContestantKind) -> set[str]:
     """The names of the contestants against which every test runs: those that are named, all with --all, else one for
     each language and transport. Against the others run the tests that look at what is their own."""
     contestants = chosen(config, kind)
@@ -96,11 +96,11 @@ def _starts_interpreters(contestant: Contestant) -> bool:
     return contestant.manifest.kind == "command" and contestant.manifest.threads == "any"
 
 
-def _language_and_transport(kind: Kind, contestant: Contestant) -> object:
+def _language_and_transport(kind: ContestantKind, contestant: Contestant) -> object:
     return _language(kind, contestant.name), contestant.manifest.transports
 
 
-def _family(kind: Kind, contestant: Contestant) -> object:
+def _family(kind: ContestantKind, contestant: Contestant) -> object:
     manifest = contestant.manifest
     return _language_and_transport(kind, contestant), manifest.needs, manifest.asynchronous
 
@@ -112,7 +112,7 @@ def workloads_to_test(workloads: Iterable[str], *, in_full: bool) -> list[str]:
 
 
 @cache
-def _language(kind: Kind, name: str) -> str:
+def _language(kind: ContestantKind, name: str) -> str:
     """Read once: every test of a suite asks for it."""
     return codesize.find_language(codesize.list_sources(ROOT / f"{kind}s" / name))
 
@@ -123,12 +123,12 @@ def _named(config: pytest.Config) -> list[str]:
 
 
 @cache
-def discovered(kind: Kind) -> tuple[Contestant, ...]:
+def discovered(kind: ContestantKind) -> tuple[Contestant, ...]:
     """All of a kind, read once for all tests."""
     return tuple(discover(kind=kind))
 
 
-def startable(contestant: Contestant, kind: Kind) -> Contestant:
+def startable(contestant: Contestant, kind: ContestantKind) -> Contestant:
     """The contestant; a skip that states the reason of build or kernel; or a failure when it is just not built."""
     if contestant.available:
         return contestant
@@ -156,7 +156,7 @@ def quickly_compiled(contestant: Contestant, folder: Path) -> Contestant:
     return msgspec.structs.replace(contestant, command=command)
 
 
-def one_at_a_time(contestant: Contestant, kind: Kind) -> pytest.MarkDecorator:
+def one_at_a_time(contestant: Contestant, kind: ContestantKind) -> pytest.MarkDecorator:
     """The mark of a test with this contestant: where suites run side by side, one process has all tests of it, so that
     as many contestants run at a time as there are processes."""
     return pytest.mark.xdist_group(f"{kind} {contestant.name}")

@@ -21,7 +21,7 @@ SERVICE_S = 0.002
 
 
 @dataclass
-class Peer:
+class AcceptedConnection:
     """One accepted connection, as its thread sees it. `client` is the instance at the other end, `attempt` counts its
     connections from 1; both are known with the first request. `requests` counts those of this connection."""
 
@@ -75,11 +75,11 @@ def response(request: wire.WorkRequest) -> bytes:
     return wire.frame(wire.response(request.job_id, request.stamp))
 
 
-Behaviour = Callable[[Peer, wire.WorkRequest], bool]
+Behaviour = Callable[[AcceptedConnection, wire.WorkRequest], bool]
 """Called with each request; False: this connection is done with (closed in order, if it is still open)."""
 
 
-def honest(peer: Peer, request: wire.WorkRequest) -> bool:
+def honest(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     """Answer as a server should, after a while: else a client sends tens of thousands of requests a second."""
     time.sleep(SERVICE_S)
     peer.answer(request)
@@ -138,9 +138,9 @@ class FakeServer:
             while True:
                 connection, _ = self.listener.accept()
                 self._connections.append(connection)
-                self._start(lambda connection=connection: self._talk(Peer(connection)))  # type: ignore[misc]
+                self._start(lambda connection=connection: self._talk(AcceptedConnection(connection)))  # type: ignore[misc]
 
-    def _talk(self, peer: Peer) -> None:
+    def _talk(self, peer: AcceptedConnection) -> None:
         try:
             with peer.socket, suppress(ConnectionError):
                 while request := peer.request():
@@ -152,7 +152,7 @@ class FakeServer:
         finally:
             self.ended.append(time.monotonic())
 
-    def _note(self, peer: Peer, request: wire.WorkRequest) -> None:
+    def _note(self, peer: AcceptedConnection, request: wire.WorkRequest) -> None:
         client, _ = wire.read_stamp(request.stamp)
         with self._lock:
             if peer.requests == 0:

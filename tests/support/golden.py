@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from netdyno.kit.paths import ROOT
 
-Words: TypeAlias = dict[str, Any]
-VECTORS: list[Words] = json.loads((ROOT / "protocol" / "golden.json").read_text())["vectors"]
+JsonWords: TypeAlias = dict[str, Any]
+VECTORS: list[JsonWords] = json.loads((ROOT / "protocol" / "golden.json").read_text())["vectors"]
 
 
 def undated(stream: bytes) -> bytes:
@@ -19,9 +19,9 @@ def undated(stream: bytes) -> bytes:
     return re.sub(rb"(?<=\r\n)Date: [A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\r\n", b"", stream)
 
 
-def joined(effects: Iterable[Words]) -> list[Words]:
+def joined(effects: Iterable[JsonWords]) -> list[JsonWords]:
     """A write joins the one before it: where a server read twice, it may write twice."""
-    made: list[Words] = []
+    made: list[JsonWords] = []
     for effect in effects:
         if "write" in effect and made and "write" in made[-1]:
             made[-1] = {"write": made[-1]["write"] + effect["write"]}

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
 
-from tests.support.golden import VECTORS, cuts, joined, undated
-
-Words: TypeAlias = dict[str, Any]
+from tests.support.golden import VECTORS, JsonWords, cuts, joined, undated
 
 
-def connections(places: int) -> Iterator[tuple[Words, list[bytes]]]:
+def connections(places: int) -> Iterator[tuple[JsonWords, list[bytes]]]:
     """Yield each vector with its chunks as given and cut in many ways."""
     for vector in VECTORS:
         chunks = [bytes.fromhex(chunk) for chunk in vector["chunks"]]
@@ -20,11 +17,11 @@ def connections(places: int) -> Iterator[tuple[Words, list[bytes]]]:
         yield from ((vector, pieces) for pieces in cuts(b"".join(chunks), places))
 
 
-def line(vector: Words, slices: list[bytes]) -> str:
+def line(vector: JsonWords, slices: list[bytes]) -> str:
     return "\t".join([vector["resolved"], "ends" if vector["ends"] else "stays", *(piece.hex() for piece in slices)])
 
 
-def in_words(output: str) -> Words:
+def in_words(output: str) -> JsonWords:
     kind, _, value = output.partition(" ")
     match kind:
         case "write":

@@ -24,7 +24,7 @@ APART_S = 100_000
 """How far the clock of each host is ahead of that of the one before."""
 
 
-class Host(NamedTuple):
+class NamespaceHost(NamedTuple):
     """`enter` stands before a command that is to run there."""
 
     name: str
@@ -48,7 +48,7 @@ class Host(NamedTuple):
 
 
 @contextmanager
-def on_a_bridge(*names: str) -> Iterator[dict[str, Host]]:
+def on_a_bridge(*names: str) -> Iterator[dict[str, NamespaceHost]]:
     """Yield these hosts; all is gone with the block, or an AssertionError names what is left. Skips the test where
     the system has no namespaces."""
     with _left_by_all() as hold, ExitStack() as stack:
@@ -87,7 +87,9 @@ def _inside(numbers: Container[int]) -> list[str]:
     return commands
 
 
-def _host(stack: ExitStack, switch: Namespace, number: int, name: str, hold: Callable[[Namespace], None]) -> Host:
+def _host(
+    stack: ExitStack, switch: Namespace, number: int, name: str, hold: Callable[[Namespace], None]
+) -> NamespaceHost:
     made = stack.enter_context(make_namespace(beside=switch))
     hold(made)
     address, port = f"10.88.0.{number}", f"port-{name}"
@@ -103,11 +105,11 @@ def _host(stack: ExitStack, switch: Namespace, number: int, name: str, hold: Cal
     assert keeper.stdout is not None
     stack.callback(keeper.stdin.close)
     inside = ("nsenter", "--target", keeper.stdout.readline().strip(), "--time", "--")
-    return Host(name, address, (*made.enter, *inside), switch)
+    return NamespaceHost(name, address, (*made.enter, *inside), switch)
 
 
 @contextmanager
-def daemon(host: Host, *words: str) -> Iterator[subprocess.Popen[str]]:
+def daemon(host: NamespaceHost, *words: str) -> Iterator[subprocess.Popen[str]]:
     """A scheduler, or the worker of a host, once it has said that it stands; it may end before the block does."""
     with host.start("cluster", *words) as process:
         assert process.stdout is not None

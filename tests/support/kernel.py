@@ -24,7 +24,7 @@ TCPI_TOTAL_RETRANS = 100
 TCPI_DATA_SEGS_IN = 152
 
 
-class NotAllowedError(Exception):
+class DescriptorNotAllowedError(Exception):
     """The system forbids pidfd_getfd here."""
 
 
@@ -40,7 +40,7 @@ def duplicated(pid: int, fd: int) -> Iterator[socket.socket]:
     if copy < 0:
         error = ctypes.get_errno()
         if error in (1, 38):  # EPERM, ENOSYS
-            raise NotAllowedError(f"pidfd_getfd: {os.strerror(error)}")
+            raise DescriptorNotAllowedError(f"pidfd_getfd: {os.strerror(error)}")
         raise OSError(error, os.strerror(error))
     with socket.socket(fileno=copy) as duplicate:
         yield duplicate

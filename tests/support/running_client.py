@@ -28,7 +28,7 @@ Event = dict[str, int | float | str]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ClientOutcome:
     """How a client ended, and what it wrote."""
 
     code: int
@@ -85,7 +85,7 @@ class RunningClient:
         while int(self.wait_event("progress")["completed"]) < least:
             pass
 
-    def stop(self, how: signal.Signals = signal.SIGTERM) -> Outcome:
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> ClientOutcome:
         """Tell it to end, and wait for its result."""
         self.starved_s = proc.run_queue_wait_s(self.pid)
         self.process.send_signal(how)
@@ -105,7 +105,7 @@ class RunningClient:
                     signal.pidfd_send_signal(child, signal.SIGKILL)
                 os.close(child)
 
-    def wait(self) -> Outcome:
+    def wait(self) -> ClientOutcome:
         """Wait until it ends by itself."""
         stdout, _ = self.process.communicate(timeout=2 * PATIENCE_S)
         while self._read():
@@ -114,7 +114,7 @@ class RunningClient:
         assert not any(report in stderr for report in SANITIZER_REPORTS), stderr
         assert self.file.is_file(), f"exit code {self.process.returncode} and no result; stderr: {stderr}"
         result = msgspec.json.decode(self.file.read_bytes(), type=LoadResult)
-        return Outcome(self.process.returncode, stderr, result, stdout.decode(), self.starved_s)
+        return ClientOutcome(self.process.returncode, stderr, result, stdout.decode(), self.starved_s)
 
     def stderr(self) -> str:
         """All that came on stderr so far."""

@@ -25,7 +25,7 @@ SEQUENCE = re.compile(r"\x1b\[(?P<parameters>[?0-9;]*)(?P<final>[A-Za-z])")
 UNFINISHED = re.compile(r"\x1b(\[[?0-9;]*)?")
 
 
-class Screen:
+class EmulatedScreen:
     """Rows of characters and a cursor; what scrolls out at the top is kept."""
 
     def __init__(self) -> None:
@@ -102,12 +102,12 @@ class Screen:
             raise AssertionError(f"a control sequence nobody foresaw: {parameters}{final}")
 
 
-class Terminal:
+class EmulatedTerminal:
     """A running program and its terminal. `raw` is every byte that it has written."""
 
     def __init__(self, process: subprocess.Popen[bytes], fd: int) -> None:
         self.process = process
-        self.screen = Screen()
+        self.screen = EmulatedScreen()
         self.raw = b""
         self._fd = fd
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
@@ -116,7 +116,7 @@ class Terminal:
         """Press keys: "\\r" is the return key, "\\x03" is Ctrl-C."""
         os.write(self._fd, keys.encode())
 
-    def wait_for(self, shown: Callable[[Screen], bool], what: str) -> None:
+    def wait_for(self, shown: Callable[[EmulatedScreen], bool], what: str) -> None:
         """Wait until the screen is as expected; AssertionError with the screen when it never is."""
         deadline = time.monotonic() + PATIENCE_S
         while not shown(self.screen):
@@ -154,7 +154,7 @@ class Terminal:
 
 
 @contextmanager
-def in_terminal(command: Sequence[str], environment: dict[str, str]) -> Iterator[Terminal]:
+def in_terminal(command: Sequence[str], environment: dict[str, str]) -> Iterator[EmulatedTerminal]:
     """A program in a terminal of its own, which is its controlling one. Killed by its pid if the test leaves it."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
@@ -169,7 +169,7 @@ def in_terminal(command: Sequence[str], environment: dict[str, str]) -> Iterator
     )
     # `theirs` stays open here, so that its modes can still be looked at when the program has ended.
     try:
-        yield Terminal(process, ours)
+        yield EmulatedTerminal(process, ours)
     finally:
         if process.poll() is None:
             process.kill()

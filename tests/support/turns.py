@@ -32,7 +32,7 @@ WAITS = (*RPC, "--service-kind", "wait")
 
 
 @dataclass
-class Turns:
+class TurnsGenerator:
     """A generator whose connections stand."""
 
     process: subprocess.Popen[str]
@@ -89,7 +89,7 @@ class Turns:
 
 
 @contextmanager
-def turns(url: str, file: Path, *arguments: str) -> Iterator[Turns]:
+def turns(url: str, file: Path, *arguments: str) -> Iterator[TurnsGenerator]:
     reads, writes = os.pipe()
     command = [str(generator_path(build_dir())), url, "--turns", *arguments]
     command += [word for option in SHORT.items() if option[0] not in arguments for word in option]
@@ -100,7 +100,7 @@ def turns(url: str, file: Path, *arguments: str) -> Iterator[Turns]:
     ):
         os.close(writes)
         try:
-            started = Turns(run, events, file)
+            started = TurnsGenerator(run, events, file)
             assert started.event()["event"] == "connected"
             yield started
         finally:

@@ -27,7 +27,7 @@ class Watched:
     requests: list[str] = field(default_factory=list)
 
 
-Look = tuple[tuple[int, int], str]
+Viewport = tuple[tuple[int, int], str]
 """The size of a window and a colour scheme."""
 Pages = Callable[[Path, tuple[int, int], str], Watched]
 """Returns the page of a file in a window of this size and in this colour scheme, which all tests of a module share."""

@@ -18,7 +18,7 @@ from netdyno.analysis.found.cells import CellFigures, Estimate, LevelInfo
 from netdyno.analysis.found.exclusions import Faulty
 from netdyno.analysis.found.flips import FlipFound
 from netdyno.analysis.found.notices import Unranked, Unsteady
-from netdyno.analysis.found.ranking import Axis, Censored, Decision, Ending, OverLoads, Pair, Standing
+from netdyno.analysis.found.ranking import Axis, Censored, Decision, EndOfBlocks, OverLoads, Pair, Standing
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.notices import (
     added,
@@ -47,7 +47,7 @@ from netdyno.model import outcomes, transports
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key, level_label
-from netdyno.model.metrics import METRICS, Counted
+from netdyno.model.metrics import METRICS, TrialWithLoad
 from netdyno.model.options import settings
 from netdyno.model.trial import Trial
 from netdyno.question.capacity import CAPACITY
@@ -56,7 +56,7 @@ LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
 
 
 def derive_findings(
-    part: ScenarioTrials, ending: Ending | None, level: float, flips: tuple[FlipFound, ...] = ()
+    part: ScenarioTrials, ending: EndOfBlocks | None, level: float, flips: tuple[FlipFound, ...] = ()
 ) -> ScenarioFindings:
     """Return the findings of a part. `flips` are those that the levels follow from: levels chosen by their results make
     no ranking, so nothing is compared over all of them."""
@@ -142,7 +142,7 @@ def _list_levels(scenario: Scenario, trials: Sequence[Trial]) -> tuple[LevelInfo
 
 
 def _compute_cells(part: ScenarioTrials, levels: Sequence[LevelInfo]) -> tuple[CellFigures, ...]:
-    by_cell: dict[tuple[str, str], list[Counted]] = {}
+    by_cell: dict[tuple[str, str], list[TrialWithLoad]] = {}
     for trial, load in sorted(part.ranked, key=lambda counted: counted[0].block):
         by_cell.setdefault((level_key(trial.levels), trial.contestant), []).append((trial, load))
     return tuple(
@@ -293,7 +293,7 @@ def _put_ranked_first(standings: Sequence[Standing], names: Sequence[str]) -> li
 # --- beside the ranking ------------------------------------------------------------------------------------------
 
 
-def _find_unsteady(ranked: Sequence[Counted]) -> tuple[Unsteady, ...]:
+def _find_unsteady(ranked: Sequence[TrialWithLoad]) -> tuple[Unsteady, ...]:
     """Find contestants that moved in more windows than chance explains, 2% at the most (docs/adr/stationary.md)."""
     trials: dict[str, list[bool]] = {}
     for trial, _ in ranked:

@@ -12,7 +12,7 @@ CONTESTANT = "contestant"
 """The coordinate of a cell that is no factor."""
 
 
-Side = Literal["above", "below"]
+ThresholdSide = Literal["above", "below"]
 
 
 class Cells(Frozen):
@@ -49,7 +49,7 @@ class Ratio(TestKeys, tag_field="kind", tag="ratio"):
     metric: str
     a: Cells
     b: Cells
-    side: Side
+    side: ThresholdSide
     threshold: float
     every: bool = False
     over: tuple[Cells, Cells] | None = None
@@ -95,7 +95,7 @@ class Bound(TestKeys, tag_field="kind", tag="bound"):
 
     metric: str
     cells: Cells
-    side: Side
+    side: ThresholdSide
     threshold: float
     every: bool = False
 

@@ -180,7 +180,7 @@ class Audit(Frozen):
     detail: str
 
 
-class Plan(Frozen):
+class LoadPlan(Frozen):
     """The plan that the generator was given."""
 
     url: str
@@ -253,7 +253,7 @@ class LoadResult(Frozen, kw_only=True):
     has none."""
 
     version: Whole
-    plan: Plan
+    plan: LoadPlan
     began_ns: Whole = 0
     requests: Requests
     latency: Latency

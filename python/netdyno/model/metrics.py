@@ -22,8 +22,8 @@ Scale = Literal["ratio", "share"]
 """The way to compare two figures: by their ratio, which needs values above 0, or by their difference."""
 AtLimit = Literal["exact", "at_least", "at_most", "unknown"]
 """The meaning of a closed loop's figure for the server where the generator was at its limit."""
-Counted = tuple[Trial, LoadResult]
-Figure = Callable[[Trial, LoadResult], float | None]
+TrialWithLoad = tuple[Trial, LoadResult]
+FigureOfTrial = Callable[[Trial, LoadResult], float | None]
 """The figure of one trial; None where it was not measured."""
 
 
@@ -76,7 +76,7 @@ class Metric:
 
     title: str
     unit: Unit
-    amount: Figure | None = None
+    amount: FigureOfTrial | None = None
     per: Callable[[Trial, LoadResult], float] = _return_one
     percentile: Percentile | None = None
     largest: bool = False
@@ -107,7 +107,7 @@ class Metric:
             return None
         return self.over([(trial, load)])
 
-    def over(self, trials: Iterable[Counted]) -> float | None:
+    def over(self, trials: Iterable[TrialWithLoad]) -> float | None:
         """Return the figure of these trials together; None where one of them does not have it."""
         if self.amount is None:
             return None
@@ -168,7 +168,7 @@ def _count_answered(_: Trial, load: LoadResult) -> float:
     return float(load.latency.response_ns.count)
 
 
-def _read_response_times(amount: Callable[[Distribution], float]) -> Figure:
+def _read_response_times(amount: Callable[[Distribution], float]) -> FigureOfTrial:
     """Return a figure of the response times. It is None where no message of the window was answered: the response time
     is unknown then, and 0 would be the best."""
     return lambda _, load: amount(load.latency.response_ns) if load.latency.response_ns.count else None
@@ -181,17 +181,17 @@ def _read_server_cpu(trial: Trial, _: LoadResult) -> float:
 # --- what it counts --------------------------------------------------------------------------------------------------
 
 
-def _read_server(amount: Callable[[ServerObservation], float]) -> Figure:
+def _read_server(amount: Callable[[ServerObservation], float]) -> FigureOfTrial:
     return lambda trial, _: None if trial.server is None else amount(trial.server)
 
 
-def _read_threads(amount: Callable[[ServerObservation], float]) -> Figure:
+def _read_threads(amount: Callable[[ServerObservation], float]) -> FigureOfTrial:
     """Return a figure of counts that the kernel keeps for each thread. It is None where threads ended before they were
     read: even the number of those that came and went between two readings is unknown."""
     return lambda trial, _: None if trial.server is None or trial.server.threads_unread else amount(trial.server)
 
 
-def _read_kernel(*names: str, setup: bool = False) -> Figure:
+def _read_kernel(*names: str, setup: bool = False) -> FigureOfTrial:
     """Return the figure that sums counters of the kernel (measure/machine/server_proc.py) over the window; with
     `setup` over the connects too. It is None where one of them was not read. They are those of the network namespace:
     over the loopback, of all programs in it."""
@@ -257,7 +257,7 @@ def _read_connection_memory(trial: Trial, load: LoadResult) -> float | None:
     return (trial.server.rss_peak_bytes - trial.server.rss_ready_bytes) / load.plan.connections
 
 
-def _read_bytes(way: Callable[[Bytes], int]) -> Figure:
+def _read_bytes(way: Callable[[Bytes], int]) -> FigureOfTrial:
     """Return the figure of the bytes of the load's whole life, per message that it sent; the audit `server_totals`
     compares them with the server's own count."""
     return lambda _, load: float(way(load.bytes))

@@ -24,14 +24,14 @@ from netdyno.model.load_result import Audit, LoadResult
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
 
-Kind = Literal["server", "instrument", "machine", "note"]
+FaultKind = Literal["server", "instrument", "machine", "note"]
 
 CANARY = "canary"
 """The audit of the machine's speed beside a trial; a block is judged when it has ended."""
 ABOUT_THE_GENERATOR = "generator"
 """The audit that checks that the generator had CPU to spare and kept its schedule (protocol/load-result.md)."""
 
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, FaultKind] = {
     "died": "server",
     "killed": "server",
     "ready": "server",
@@ -90,12 +90,12 @@ def is_canary_judged(trial: Trial) -> bool:
     return trial.status in ("failed", "skipped") or any(audit.name == CANARY for audit in trial.audits)
 
 
-def kind(audit: str) -> Kind:
+def kind(audit: str) -> FaultKind:
     """Return the kind of an audit by its name; an unknown, former audit shows nothing about a server."""
     return KINDS.get(audit, "machine")
 
 
-def failed(trial: Trial, audit_kind: Kind) -> tuple[Audit, ...]:
+def failed(trial: Trial, audit_kind: FaultKind) -> tuple[Audit, ...]:
     """Return the failed audits of one kind."""
     return tuple(audit for audit in trial.audits if not audit.passed and kind(audit.name) == audit_kind)
 

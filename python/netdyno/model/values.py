@@ -32,7 +32,9 @@ class ValueKind:
     metavar: str | None = None
 
 
-Place = Literal["own", "requests", "load", "link", "cores", "shared", "server", "own server", "experiment", "search"]
+OptionPlace = Literal[
+    "own", "requests", "load", "link", "cores", "shared", "server", "own server", "experiment", "search"
+]
 """The place of an option in a file: in a scenario as its own, its requests', the load's, the link's or the cores', in a
 scenario or once for all of them (also link and cores), in the table `server`, beside the scenarios, or nowhere: only
 the command line of one's own servers, or of a search, has it."""
@@ -45,7 +47,7 @@ class Option:
 
     takes: ValueKind
     help: str
-    place: Place
+    place: OptionPlace
     name: str = ""
     field: str = ""
     default: Any = None

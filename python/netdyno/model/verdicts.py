@@ -9,17 +9,17 @@ from typing import Literal
 
 from netdyno.kit.statistics.stats import Interval
 from netdyno.model.base import Name, Quoted
-from netdyno.model.claim import Cells, Claim, Side
+from netdyno.model.claim import Cells, Claim, ThresholdSide
 
 ClaimVerdict = Literal["confirmed", "refuted", "undecided", "not_testable"]
-Outcome = Literal["holds", "fails", "open"]
+ComparisonOutcome = Literal["holds", "fails", "open"]
 Open = Literal["no_figures", "zero", "few_blocks", "unproven", "near", "bound", "need"]
 """The reason why a comparison is open: no block has all that it compares, a figure of 0 has no ratio, too few blocks,
 it fails but not beyond chance among all comparisons of the claim, its interval has the threshold in it, it is a bound
 that does not reach the threshold from its side, or the machine lacks what this verdict needs."""
 Limit = Literal["at_least", "at_most"]
 """The meaning of an effect where figures behind it are bounds."""
-Verdict = Literal["confirm", "refute"]
+SettledVerdict = Literal["confirm", "refute"]
 
 
 # --- comparisons -----------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ class ClaimComparison:
     metric: Name
     a: Cells
     b: Cells | None
-    side: Side
+    side: ThresholdSide
     threshold: float
     needed: bool = True
     over: tuple[Cells, Cells] | None = None
@@ -72,7 +72,7 @@ class ComparisonResult:
     """The p-value of "the effect is the threshold itself"."""
     p_corrected: float
     """The p-value corrected for all comparisons of the claim; this refutes."""
-    outcome: Outcome
+    outcome: ComparisonOutcome
     why_open: Open | None = None
     """The reason why it is open; None where it is not."""
     blocks_to_decide: int | None = None
@@ -98,7 +98,7 @@ class TooFewCores:
     needed: int
     cores: int | None
     of_server: bool = False
-    to: Verdict | None = None
+    to: SettledVerdict | None = None
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,14 @@ class OnlyOne:
     """A single host or platform, where the claim needs a second, for one verdict only or for both."""
 
     need: Name
-    to: Verdict | None = None
+    to: SettledVerdict | None = None
 
 
 @dataclass(frozen=True)
 class SeveralHosts:
     """Several hosts, where the claim is about one, for one verdict only or for both."""
 
-    to: Verdict | None = None
+    to: SettledVerdict | None = None
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class CountedBeside:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedClaim:
     """A claim with its verdict. `lacking`: why it cannot be tested, None where it can. `losses`: latencies leave lost
     messages out, so by contestant the largest share that a trial behind a latency here lost, over a transport that may
     lose some."""

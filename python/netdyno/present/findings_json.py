@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from netdyno.analysis.found.cells import Bound
+from netdyno.analysis.found.cells import BoundDirection
 from netdyno.analysis.found.flips import FlipFound
 from netdyno.analysis.found.notices import Company
 from netdyno.analysis.found.ranking import Axis, Score
@@ -178,7 +178,7 @@ def _convert_capacity_axis(findings: ScenarioFindings) -> schema.AxisEntry:
     )
 
 
-def _convert_score(score: Score, bound: Bound, findings: ScenarioFindings) -> schema.ScoreEntry:
+def _convert_score(score: Score, bound: BoundDirection, findings: ScenarioFindings) -> schema.ScoreEntry:
     estimate = score.value
     return _fill(
         schema.ScoreEntry,

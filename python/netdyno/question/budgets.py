@@ -4,7 +4,7 @@ A size changes blocks, durations and the density of the grid, contestants includ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import get_args
 
 import msgspec
@@ -13,6 +13,7 @@ from netdyno.kit.errors import UserError, check_keys, table_in
 from netdyno.kit.quantities import listed
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Budget, Scenario
+from netdyno.question.selection import TomlTable
 
 NORMAL: Budget = "normal"
 """The size that the file describes outside of its budgets."""
@@ -21,12 +22,10 @@ AMOUNTS = ("blocks", "precision", "most-blocks", "warmup", "warmup-per-connectio
 BUDGET_KEYS = (*AMOUNTS, "scenario")
 SCENARIO_KEYS = (*AMOUNTS, "factors", "contestants")
 
-Table = Mapping[str, object]
 
-
-def read_sizes(raw: Table, where: str) -> dict[Budget, Table]:
+def read_sizes(raw: TomlTable, where: str) -> dict[Budget, TomlTable]:
     """The tables of the experiment at each size that it has. Raises UserError with one clear line."""
-    available: dict[Budget, Table] = {NORMAL: {key: value for key, value in raw.items() if key != "budget"}}
+    available: dict[Budget, TomlTable] = {NORMAL: {key: value for key, value in raw.items() if key != "budget"}}
     budgets = table_in(where, raw, "budget")
     check_keys(f"{where}: budget", budgets, OTHERS)
     for name in OTHERS:
@@ -54,7 +53,7 @@ def _add_levels(scenario: Scenario, counterparts: Sequence[Scenario]) -> Scenari
     return msgspec.structs.replace(scenario, factors=factors)
 
 
-def _resize(raw: Table, budget: Table, where: str) -> Table:
+def _resize(raw: TomlTable, budget: TomlTable, where: str) -> TomlTable:
     check_keys(where, budget, BUDGET_KEYS)
     scenarios = raw.get("scenario")
     tables = [dict(table) for table in scenarios if isinstance(table, dict)] if isinstance(scenarios, list) else []
@@ -75,7 +74,7 @@ def _resize(raw: Table, budget: Table, where: str) -> Table:
     return {**raw, **amounts, "scenario": tables if tables else scenarios}
 
 
-def _choose_contestants(where: str, available: object, change: Table) -> object:
+def _choose_contestants(where: str, available: object, change: TomlTable) -> object:
     """Return the contestants of a size, which are some of those that the file has."""
     requested = change["contestants"]
     if not (isinstance(available, list) and isinstance(requested, list)):
@@ -86,7 +85,7 @@ def _choose_contestants(where: str, available: object, change: Table) -> object:
     return requested
 
 
-def _change_grid(where: str, factors: Table, changes: Table) -> Table:
+def _change_grid(where: str, factors: TomlTable, changes: TomlTable) -> TomlTable:
     """Change the levels of factors; `both` and `server` are tables of factors themselves."""
     check_keys(where, changes, factors)
     changed = dict(factors)

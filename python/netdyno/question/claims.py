@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from netdyno.kit.errors import UserError, check_keys, did_you_mean, table_in
-from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Flat, Order, Ratio, Side, Test, Trend
+from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Flat, Order, Ratio, Test, ThresholdSide, Trend
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import CLAIMED, METRICS, WHYS
 from netdyno.question.selection import (
     PATTERNS,
     CellReader,
-    Table,
+    TomlTable,
     fail,
     parse_finite,
     read_amount,
@@ -99,7 +99,7 @@ class ClaimReader:
         kind = read_word(where, table, "kind", TEST_KEYS)
         check_keys(where, table, (*TEST_KEYS[kind], *ANY_TEST))
         name = read_word(where, table, "metric", CLAIMED)
-        readers: Mapping[str, Callable[[str, Table, str], tuple[Test, ...]]] = {
+        readers: Mapping[str, Callable[[str, TomlTable, str], tuple[Test, ...]]] = {
             "ratio": self._read_ratio,
             "order": lambda *arguments: (self._order(*arguments),),
             "trend": lambda *arguments: (self._read_trend(*arguments),),
@@ -114,7 +114,7 @@ class ClaimReader:
 
     # --- the kinds of test ---------------------------------------------------------------------------------------
 
-    def _read_ratio(self, where: str, table: Table, metric: str) -> tuple[Ratio, ...]:
+    def _read_ratio(self, where: str, table: TomlTable, metric: str) -> tuple[Ratio, ...]:
         if METRICS[metric].scale == "share":
             fail(where, "metric", f"{metric!r} is a share and may be 0; compare it by order, trend, flat or bound")
         common = table_in(where, table, "cells")
@@ -150,7 +150,7 @@ class ClaimReader:
             for side, threshold in thresholds
         )
 
-    def _order(self, where: str, table: Table, metric: str) -> Order:
+    def _order(self, where: str, table: TomlTable, metric: str) -> Order:
         cells, along = self._read_along(where, table, metric)
         directions = [key for key in ("rising", "falling") if key in table]
         if len(directions) != 1:
@@ -176,7 +176,7 @@ class ClaimReader:
             minus=bases["minus"],
         )
 
-    def _read_base(self, where: str, table: Table, key: str, cells: Cells, along: str, metric: str) -> Cells | None:
+    def _read_base(self, where: str, table: TomlTable, key: str, cells: Cells, along: str, metric: str) -> Cells | None:
         """Read the cells by which an order divides its figures, or which it subtracts; None where the table has no
         such key."""
         if key not in table:
@@ -187,7 +187,7 @@ class ClaimReader:
         self._check_pairs(where, cells, base, ("cells", key))
         return base
 
-    def _read_trend(self, where: str, table: Table, metric: str) -> Trend:
+    def _read_trend(self, where: str, table: TomlTable, metric: str) -> Trend:
         cells, along = self._read_along(where, table, metric)
         if along == CONTESTANT:
             fail(where, "along", "a trend is across a factor; contestants have an order")
@@ -195,7 +195,7 @@ class ClaimReader:
         direction = read_word(where, table, "direction", DIRECTIONS)
         return Trend(metric=metric, cells=cells, along=along, direction="rises" if direction == "rises" else "falls")
 
-    def _read_flat(self, where: str, table: Table, metric: str) -> Flat:
+    def _read_flat(self, where: str, table: TomlTable, metric: str) -> Flat:
         cells, along = self._read_along(where, table, metric)
         self._check_steps(where, cells, along)
         within = read_positive(where, "within", table.get("within"))
@@ -203,7 +203,7 @@ class ClaimReader:
             fail(where, "within", f"{within:g} is no factor above 1, such as 1.25")
         return Flat(metric=metric, cells=cells, along=along, within=within)
 
-    def _read_bound(self, where: str, table: Table, metric: str) -> tuple[Bound, ...]:
+    def _read_bound(self, where: str, table: TomlTable, metric: str) -> tuple[Bound, ...]:
         cells = self._cells.cells(f"{where}: cells", table_in(where, table, "cells"), METRICS[metric])
         every = read_flag(where, table, "every")
         return tuple(
@@ -215,7 +215,7 @@ class ClaimReader:
 
     # --- cells ---------------------------------------------------------------------------------------------------
 
-    def _read_along(self, where: str, table: Table, metric: str) -> tuple[Cells, str]:
+    def _read_along(self, where: str, table: TomlTable, metric: str) -> tuple[Cells, str]:
         cells = self._cells.cells(f"{where}: cells", table_in(where, table, "cells"), METRICS[metric])
         return cells, read_word(where, table, "along", self._cells.coordinates(cells.scenario))
 
@@ -230,7 +230,7 @@ class ClaimReader:
         if len(levels) < 2:
             fail(where, "along", f"{along!r} has a single level there")
 
-    def _over(self, where: str, table: Table, side: Table, metric: str, key: str = "over") -> Cells:
+    def _over(self, where: str, table: TomlTable, side: TomlTable, metric: str, key: str = "over") -> Cells:
         """Read the cells that a side is divided by, or that are subtracted: its own, changed by `over` or `minus`."""
         if key == "over" and METRICS[metric].scale == "share":
             fail(where, key, f"{metric!r} is a share and may be 0; nothing is divided by it")
@@ -261,7 +261,9 @@ def find_differences(left: Cells, right: Cells) -> set[str]:
 # --- single values -----------------------------------------------------------------------------------------------
 
 
-def _read_thresholds(where: str, table: Table, read: Callable[[str, object], float]) -> tuple[tuple[Side, float], ...]:
+def _read_thresholds(
+    where: str, table: TomlTable, read: Callable[[str, object], float]
+) -> tuple[tuple[ThresholdSide, float], ...]:
     """Read the threshold: one side, or both sides of 'within'."""
     given = [key for key in ("above", "below", "within") if key in table]
     if len(given) != 1:
@@ -290,7 +292,9 @@ def _read_published(where: str, table: object) -> dict[str, float]:
     return published
 
 
-def _read_least_published(where: str, table: Table, thresholds: Sequence[tuple[Side, float]]) -> float | None:
+def _read_least_published(
+    where: str, table: TomlTable, thresholds: Sequence[tuple[ThresholdSide, float]]
+) -> float | None:
     key = "least-published"
     if key not in table:
         return None
@@ -303,7 +307,7 @@ def _read_least_published(where: str, table: Table, thresholds: Sequence[tuple[S
     return value
 
 
-def _read_needs(where: str, table: Table) -> dict[str, tuple[str, ...]]:
+def _read_needs(where: str, table: TomlTable) -> dict[str, tuple[str, ...]]:
     """Read what the machine must have, by the names of the fields of Needs."""
     return {key.replace("-", "_"): _check_needs(where, key, table.get(key, [])) for key in NEEDS}
 

@@ -20,7 +20,7 @@ from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.question.selection import (
     PATTERNS,
     CellReader,
-    Table,
+    TomlTable,
     fail,
     flatten_coordinates,
     parse_finite,
@@ -90,7 +90,7 @@ class FigureReader:
 
     # --- cells ---------------------------------------------------------------------------------------------------
 
-    def _read_selected(self, where: str, table: Table, metric: str) -> tuple[Cells, ...]:
+    def _read_selected(self, where: str, table: TomlTable, metric: str) -> tuple[Cells, ...]:
         """Read the cells of each scenario that the figure draws."""
         listed = table.get("scenario")
         names = [self._cells.scenario(where, name) for name in (listed if isinstance(listed, list) else [listed])]
@@ -113,7 +113,7 @@ class FigureReader:
         return [*shared, SCENARIO] if len(cells) > 1 else shared
 
     def _read_drawn(
-        self, where: str, table: Table, kind: str, cells: Sequence[Cells]
+        self, where: str, table: TomlTable, kind: str, cells: Sequence[Cells]
     ) -> tuple[str, str, tuple[str, ...]]:
         """Read the coordinates of the axis, of the series on it, and of the panels: none of them twice."""
         valid = self._list_coordinates(cells)
@@ -199,7 +199,7 @@ class FigureReader:
             value=read_amount(where, "value", table["value"], figure.metric),
         )
 
-    def _place(self, where: str, figure: Figure, places: Table, name: str) -> type_level:
+    def _place(self, where: str, figure: Figure, places: TomlTable, name: str) -> type_level:
         """Read the place of a published figure: a level of the experiment, or any number on an axis of numbers."""
         value = places[name]
         scenarios = [cells.scenario for cells in figure.cells]
@@ -217,7 +217,7 @@ class FigureReader:
         return level
 
 
-def _read_below(where: str, table: Table, metric: str) -> tuple[str, ...]:
+def _read_below(where: str, table: TomlTable, metric: str) -> tuple[str, ...]:
     listed = table.get("below", [])
     if not isinstance(listed, list):
         fail(where, "below", "must be a list of metrics, such as ['cpu', 'memory']")
@@ -227,5 +227,5 @@ def _read_below(where: str, table: Table, metric: str) -> tuple[str, ...]:
     return metrics
 
 
-def _is_log(where: str, table: Table, key: str, default: str = "") -> bool:
+def _is_log(where: str, table: TomlTable, key: str, default: str = "") -> bool:
     return read_word(where, {key: table.get(key, default or "linear")}, key, SCALES) == "log"

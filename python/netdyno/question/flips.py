@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 import msgspec
@@ -23,7 +23,7 @@ from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.model.options import LOAD, MACHINE, SERVER, SIDES, option_of, read_level
 from netdyno.question.capacity import CAPACITY
 from netdyno.question.plan import Cell, CellKind
-from netdyno.question.selection import fail, read_positive, read_word
+from netdyno.question.selection import TomlTable, fail, read_positive, read_word
 
 KEYS = ("scenario", "between", "groups", "along", "from", "to", "within", "metric")
 METRIC_NAMES = tuple(name for name in CLAIMED if METRICS[name].scale == "ratio" and METRICS[name].of_code is None)
@@ -32,13 +32,11 @@ WITHIN = 1.5
 DIGITS = 3
 """The digits of a level between others."""
 
-Table = Mapping[str, object]
-
 
 # --- the file ---------------------------------------------------------------------------------------------------------
 
 
-def add_ends(raw: Table, where: str) -> dict[str, object]:
+def add_ends(raw: TomlTable, where: str) -> dict[str, object]:
     """Add both ends of each flip to the factors of its scenario in the file's tables. Raises UserError with one clear
     line."""
     scenarios = raw.get("scenario")
@@ -68,19 +66,19 @@ def parse(tables: object, scenarios: Sequence[Scenario], where: str) -> tuple[Fl
     return tuple(_parse_flip(table, scenarios, there) for there, table in _check_tables(tables, where))
 
 
-def _check_tables(tables: object, where: str) -> list[tuple[str, Table]]:
+def _check_tables(tables: object, where: str) -> list[tuple[str, TomlTable]]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UserError(f"{where}: 'flip' must be one or more [[flip]] tables")
     return [(f"{where}: flip {number}", table) for number, table in enumerate(tables, 1)]
 
 
-def _read_required(where: str, table: Table, key: str) -> object:
+def _read_required(where: str, table: TomlTable, key: str) -> object:
     if key not in table:
         raise UserError(f"{where}: the key {key!r} is missing")
     return table[key]
 
 
-def _read_scenario(where: str, table: Table, known: Sequence[str]) -> str:
+def _read_scenario(where: str, table: TomlTable, known: Sequence[str]) -> str:
     name = table.get("scenario", known[0] if len(known) == 1 else None)
     if name is None:
         raise UserError(f"{where}: the key 'scenario' is missing; there are {', '.join(map(repr, known))}")
@@ -89,13 +87,13 @@ def _read_scenario(where: str, table: Table, known: Sequence[str]) -> str:
     return str(name)
 
 
-def _read_factor(where: str, table: Table) -> str:
+def _read_factor(where: str, table: TomlTable) -> str:
     on_both_sides = [name for name in LOAD if name in SERVER]
     known = [*MACHINE, *LOAD, *SERVER, *(f"{side}.{name}" for side in SIDES for name in on_both_sides)]
     return read_word(where, table, "along", list(dict.fromkeys(known)))
 
 
-def _parse_flip(table: Table, scenarios: Sequence[Scenario], where: str) -> Flip:
+def _parse_flip(table: TomlTable, scenarios: Sequence[Scenario], where: str) -> Flip:
     scenario = next(
         scenario
         for scenario in scenarios
@@ -129,7 +127,7 @@ def _parse_flip(table: Table, scenarios: Sequence[Scenario], where: str) -> Flip
     )
 
 
-def _read_ends(where: str, table: Table, along: str) -> tuple[type_level, type_level]:
+def _read_ends(where: str, table: TomlTable, along: str) -> tuple[type_level, type_level]:
     low, high = (_read_end(where, along, key, _read_required(where, table, key)) for key in ("from", "to"))
     if not 0 < (place(low) or 0) < (place(high) or 0):
         fail(where, "from", f"{low!r} must be above 0 and below 'to', {high!r}: levels are halved as ratios")
@@ -143,7 +141,7 @@ def _read_end(where: str, along: str, key: str, value: object) -> type_level:
     return level
 
 
-def _read_sides(where: str, table: Table, scenario: Scenario) -> tuple[str, str, dict[str, tuple[str, ...]]]:
+def _read_sides(where: str, table: TomlTable, scenario: Scenario) -> tuple[str, str, dict[str, tuple[str, ...]]]:
     between = _read_required(where, table, "between")
     if not isinstance(between, list) or len(between) != len(("one", "other")) or between[0] == between[1]:
         fail(where, "between", "must be two different contestants or groups, such as ['epoll-reactor', 'threads']")

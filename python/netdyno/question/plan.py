@@ -117,12 +117,15 @@ def _list_kinds(scenario: Scenario) -> Iterator[CellKind]:
             yield CellKind(scenario.name, contestant, levels)
 
 
-Named = Mapping[str, Contestant]
+ContestantsByName = Mapping[str, Contestant]
 """The contestants of a run by name. Of clients, the generator is none."""
 
 
 def explain_skip(
-    contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named = MappingProxyType({})
+    contestant: Contestant,
+    scenario: Scenario,
+    levels: dict[str, type_level],
+    clients: ContestantsByName = MappingProxyType({}),
 ) -> str:
     """Say why a contestant, or the cell's client, cannot have this cell; empty when they can. A server itself refuses a
     thread count that its model cannot have (docs/adr/limited-by-threads.md), so here it becomes a stated skip."""
@@ -276,18 +279,24 @@ def sum_seconds(trials: Collection[Trial]) -> float:
     return sum(map(sum_trial_seconds, trials)) + sum(looks.values())
 
 
-def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> float:
+def estimate_seconds(
+    experiment: Experiment, servers: ContestantsByName, clients: ContestantsByName = MappingProxyType({})
+) -> float:
     """The expected length of the whole run, in seconds, twins included; cells that will be skipped cost nothing."""
     once = sum(seconds for _, seconds in _list_costs(experiment, servers, clients))
     return once + sum(seconds for _, seconds in _draw_twins(experiment, servers, clients))
 
 
-def choose_twins(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> tuple[CellKind, ...]:
+def choose_twins(
+    experiment: Experiment, servers: ContestantsByName, clients: ContestantsByName = MappingProxyType({})
+) -> tuple[CellKind, ...]:
     """The kinds that the A/A control runs twice in every block: as many as fit into its share of the time."""
     return tuple(kind for kind, _ in _draw_twins(experiment, servers, clients))
 
 
-def _list_costs(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[CellKind, float]]:
+def _list_costs(
+    experiment: Experiment, servers: ContestantsByName, clients: ContestantsByName
+) -> list[tuple[CellKind, float]]:
     """List the kinds that will be run, each with its seconds in all blocks together."""
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
     return [
@@ -308,7 +317,9 @@ class _Unit(NamedTuple):
         return sum(seconds for _, seconds in self.costs)
 
 
-def _draw_twins(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[CellKind, float]]:
+def _draw_twins(
+    experiment: Experiment, servers: ContestantsByName, clients: ContestantsByName
+) -> list[tuple[CellKind, float]]:
     """Draw the twins from the seed, so that scenarios come in turn, and contestants within them. Contestants that enter
     no ranking are never drawn, nor cells with too few blocks for a verdict."""
     costs = _list_costs(experiment, servers, clients)
@@ -337,7 +348,7 @@ def _draw_twins(experiment: Experiment, servers: Named, clients: Named) -> list[
     return chosen
 
 
-def find_most_descriptors(experiment: Experiment, servers: Named) -> int:
+def find_most_descriptors(experiment: Experiment, servers: ContestantsByName) -> int:
     """The most file descriptors that the connections of any cell take in one program, generator or server."""
     return max(
         settings(scenario, levels).connections * servers[contestant].manifest.descriptors_per_client

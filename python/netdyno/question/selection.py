@@ -21,7 +21,7 @@ from netdyno.model.options import SIDES
 PATTERNS = (CONTESTANT, "client")
 """The coordinates that an experiment may name by patterns, so that their values have no order in the file."""
 
-Table = Mapping[str, object]
+TomlTable = Mapping[str, object]
 
 
 def fail(where: str, key: str, message: str) -> NoReturn:
@@ -43,7 +43,7 @@ class CellReader:
         named_scenario = self._scenarios[scenario]
         return named_scenario.contestants if coordinate == CONTESTANT else named_scenario.factors[coordinate]
 
-    def cells(self, where: str, table: Table, metric: Metric) -> Cells:
+    def cells(self, where: str, table: TomlTable, metric: Metric) -> Cells:
         """Read the cells that a table selects. A scenario need not be named where there is only one."""
         name = self.scenario(where, table.get("scenario"))
         coordinates = flatten_coordinates(where, {key: value for key, value in table.items() if key != "scenario"})
@@ -96,7 +96,7 @@ class CellReader:
             fail(where, key, f"{value!r} is not {kind} in this experiment{did_you_mean(str(value), map(str, known))}")
 
 
-def flatten_coordinates(where: str, table: Table) -> dict[str, object]:
+def flatten_coordinates(where: str, table: TomlTable) -> dict[str, object]:
     """Return coordinates by their full names: `both.nodelay` is written like a factor."""
     coordinates = {key: value for key, value in table.items() if key not in SIDES}
     for side in SIDES:
@@ -107,14 +107,14 @@ def flatten_coordinates(where: str, table: Table) -> dict[str, object]:
 # --- single values -----------------------------------------------------------------------------------------------
 
 
-def read_text(where: str, table: Table, key: str) -> str:
+def read_text(where: str, table: TomlTable, key: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value.strip():
         fail(where, key, "must be a text")
     return value
 
 
-def read_word(where: str, table: Table, key: str, valid: Mapping[str, object] | Sequence[str]) -> str:
+def read_word(where: str, table: TomlTable, key: str, valid: Mapping[str, object] | Sequence[str]) -> str:
     value = table.get(key)
     if value is None:
         raise UserError(f"{where}: the key {key!r} is missing{did_you_mean('', valid)}")
@@ -123,7 +123,7 @@ def read_word(where: str, table: Table, key: str, valid: Mapping[str, object] | 
     return value
 
 
-def read_flag(where: str, table: Table, key: str) -> bool:
+def read_flag(where: str, table: TomlTable, key: str) -> bool:
     value = table.get(key, False)
     if not isinstance(value, bool):
         fail(where, key, f"{value!r} is neither true nor false")

@@ -14,7 +14,7 @@ from netdyno.kit.errors import UserError, did_you_mean
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations, level_label
-from netdyno.question.plan import Named, explain_skip
+from netdyno.question.plan import ContestantsByName, explain_skip
 from netdyno.verbs import run as run_command
 from netdyno.verbs.run import RunRequest
 
@@ -72,7 +72,9 @@ class _ScenarioLoad(NamedTuple):
     contestants: tuple[str, ...]
 
 
-def spread(experiment: Experiment, comparisons: int, servers: Named, clients: Named) -> Experiment:
+def spread(
+    experiment: Experiment, comparisons: int, servers: ContestantsByName, clients: ContestantsByName
+) -> Experiment:
     """Return the experiment with just so many cells, each of which the A/A control doubles: one load after the other
     for all contestants, and from the beginning where that is not enough. Every load becomes a separate scenario; its
     ranking is the family that its A/A comparisons are corrected in. Raises UserError where no contestant supports
@@ -99,7 +101,9 @@ def _repeat(loads: Sequence[_ScenarioLoad]) -> Iterator[tuple[int, _ScenarioLoad
             yield number, load
 
 
-def _list_loads(experiment: Experiment, servers: Named, clients: Mapping[str, Contestant]) -> Iterator[_ScenarioLoad]:
+def _list_loads(
+    experiment: Experiment, servers: ContestantsByName, clients: Mapping[str, Contestant]
+) -> Iterator[_ScenarioLoad]:
     for scenario in experiment.scenarios:
         several = sum(1 for _ in combinations(scenario)) > 1
         for levels in combinations(scenario):

@@ -15,7 +15,7 @@ from netdyno.measure.machine.process import REALTIME_PRIORITY
 from netdyno.question.contestants import building, contestants
 from netdyno.verbs.instruments.calibrate import card, others
 from netdyno.verbs.instruments.calibrate.cases import CASES
-from netdyno.verbs.instruments.calibrate.running import ABOVE_OTHER_RUNS, Programs, attempt, run_all
+from netdyno.verbs.instruments.calibrate.running import ABOVE_OTHER_RUNS, CalibrationPrograms, attempt, run_all
 
 
 def run(other_outputs: Sequence[str], as_json: bool) -> int:
@@ -34,7 +34,7 @@ def run(other_outputs: Sequence[str], as_json: bool) -> int:
     return 0 if all(result.passed for result in results) else 1
 
 
-def _find_programs() -> Programs:
+def _find_programs() -> CalibrationPrograms:
     build = build_dir()
     names = sorted({case.program for case in CASES})
     building.make((building.GENERATOR, *names), build)
@@ -48,4 +48,4 @@ def _find_programs() -> Programs:
         raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
     commands = {name: server.command for name, server in servers.items()}
     priority = ABOVE_OTHER_RUNS if pinning.may_run_realtime(ABOVE_OTHER_RUNS) else REALTIME_PRIORITY
-    return Programs(commands, (str(generator),), pinning.choose_one_core_each(), priority)
+    return CalibrationPrograms(commands, (str(generator),), pinning.choose_one_core_each(), priority)

@@ -17,7 +17,7 @@ from netdyno.kit.paths import ROOT
 from netdyno.kit.units import format_clock
 from netdyno.model.contestant import Contestant
 from netdyno.question.contestants import building
-from netdyno.question.contestants.contestants import Kind
+from netdyno.question.contestants.contestants import ContestantKind
 
 _CPP_FOLDERS = (
     "canary",
@@ -54,11 +54,11 @@ class CheckStep(NamedTuple):
     alone: tuple[str, ...] = ()
 
 
-Stage = tuple[CheckStep, ...]
+CheckStage = tuple[CheckStep, ...]
 """Steps that run at the same time: they wait more than they work, or work while the others wait."""
 
 
-def plan_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
+def plan_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[CheckStage]:
     """Return everything that `netdyno test` runs, in order. Tests that need the machine for themselves come last, one
     at a time, and before them those that need most of it, a few at a time. Marks in the tests put each into one of the
     three steps."""
@@ -80,7 +80,7 @@ def plan_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT)
     ]
 
 
-def plan_attack_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
+def plan_attack_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[CheckStage]:
     """Return what `netdyno test --attack` runs: the attacks with all of their seeds."""
     del build, root
     return [
@@ -92,7 +92,7 @@ def plan_attack_stages(build: Path, pytest_arguments: Sequence[str], root: Path 
     ]
 
 
-def plan_quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
+def plan_quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[CheckStage]:
     """Return what `netdyno test --quick` runs: units, the architecture, lint, and the tests of the contract marked
     quick."""
     tests = _make_pytest_step(
@@ -112,7 +112,7 @@ def _make_collection_step() -> CheckStep:
     return _make_pytest_step("collection of the tests", "tests", "--collect-only", "-qq")
 
 
-def _make_fast_lint_steps() -> Stage:
+def _make_fast_lint_steps() -> CheckStage:
     python = sys.executable
     return (
         CheckStep("ruff check", (python, "-m", "ruff", "check", ".")),
@@ -120,7 +120,7 @@ def _make_fast_lint_steps() -> Stage:
     )
 
 
-def _make_slow_lint_steps(root: Path) -> Stage:
+def _make_slow_lint_steps(root: Path) -> CheckStage:
     sources = list_cpp_sources(root)
     program = str(Path(sysconfig.get_path("scripts")) / "clang-format")  # the locked one: releases format differently
     formats = (CheckStep("clang-format", (program, "--dry-run", "--Werror", *sources)),) if sources else ()
@@ -163,7 +163,7 @@ def run_tests(build: Path, pytest_arguments: Sequence[str], *, quick: bool = Fal
     """Run every step, even after one has failed. Return 0 when all passed, else 1."""
     planned = (plan_attack_stages if attack else plan_quick_stages if quick else plan_stages)(build, pytest_arguments)
     results: list[tuple[CheckStep, int]] = []
-    times: list[tuple[Stage, float]] = []
+    times: list[tuple[CheckStage, float]] = []
     for stage in planned:
         began = time.monotonic()
         results += retry_failed(run_stage(stage))
@@ -182,7 +182,7 @@ def pass_empty(results: Sequence[tuple[CheckStep, int]]) -> list[tuple[CheckStep
     return [(step, 0 if step in empty else code) for step, code in results]
 
 
-def run_stage(stage: Stage) -> list[tuple[CheckStep, int]]:
+def run_stage(stage: CheckStage) -> list[tuple[CheckStep, int]]:
     """Run its steps at the same time. The first writes its output as it comes; that of each other follows in one piece.
     The others have a lower priority, for the tests of the first wait for moments."""
     first, *others = stage
@@ -234,7 +234,7 @@ def report(results: Sequence[tuple[CheckStep, int]]) -> int:
     return 1 if any(code != 0 for _, code in results) else 0
 
 
-def list_programs(names: Sequence[str], everyone: Mapping[Kind, Sequence[Contestant]]) -> tuple[str, ...]:
+def list_programs(names: Sequence[str], everyone: Mapping[ContestantKind, Sequence[Contestant]]) -> tuple[str, ...]:
     """Return the targets of the build that the suites need for the named contestants, or for all. Pure."""
     if not names:
         return (building.PROGRAMS,)

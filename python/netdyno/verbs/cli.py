@@ -28,7 +28,7 @@ from netdyno.model.options import LINK, SCENARIO
 from netdyno.model.trial import Trace
 from netdyno.model.values import Option, declared, whole
 from netdyno.question.capacity import SEARCH
-from netdyno.question.contestants.contestants import Kind
+from netdyno.question.contestants.contestants import ContestantKind
 from netdyno.question.profile import LOAD as PROFILE_LOAD
 from netdyno.question.workload import OPTIONS as WORKLOAD
 from netdyno.verbs import own_servers
@@ -53,7 +53,7 @@ _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opti
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 LastLine = Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")]
-Results = Annotated[Path, typer.Option("--results", envvar="NETDYNO_RESULTS", help="Where runs are stored.")]
+ResultsFolder = Annotated[Path, typer.Option("--results", envvar="NETDYNO_RESULTS", help="Where runs are stored.")]
 Contestants = Annotated[list[str] | None, typer.Option(help=SCENARIO["contestants"].help)]
 Foreign = Annotated[
     ForeignLoad,
@@ -61,11 +61,11 @@ Foreign = Annotated[
         envvar="NETDYNO_FOREIGN_LOAD", help="What to do with a trial during which other programs used the machine."
     ),
 ]
-Cluster = Annotated[Path, typer.Option("--cluster", help="The folder with this host's certificate.")]
+ClusterFolder = Annotated[Path, typer.Option("--cluster", help="The folder with this host's certificate.")]
 RunCluster = Annotated[
     Path | None, typer.Option("--cluster", metavar="DIR", help="Run on the hosts of a cluster (docs/many-machines.md).")
 ]
-Export = Literal["json", "csv", "md", "schema"]
+ExportFormat = Literal["json", "csv", "md", "schema"]
 RESULTS = ROOT / "results"
 CLUSTER = Path("cluster")
 INSTEAD = {name: replace(option, default=None) for name, option in {**SCENARIO, **declared(Experiment)}.items()}
@@ -93,7 +93,7 @@ def run(
     workload: Annotated[
         str | None, typer.Option(help="The workload of your servers (protocol/WIRE.md; default: http).")
     ] = None,
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
     foreign_load: Foreign = "strike-out",
     trace: Annotated[
         Trace,
@@ -168,7 +168,7 @@ def gate(
     asked: Asked,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table for a pull request.")] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a JUnit report for a CI server.")] = None,
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
     foreign_load: Foreign = "count",
     as_json: LastLine = False,
 ) -> int:
@@ -214,7 +214,7 @@ def advise(
     along: Annotated[
         bool, typer.Option("--along/--no-along", help="Also measure half and double of the values, if time is left.")
     ] = True,
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
     foreign_load: Foreign = "count",
     as_json: LastLine = False,
 ) -> int:
@@ -245,7 +245,7 @@ def aa(
     workload: Annotated[str | None, typer.Option(help="Only scenarios of this workload.")] = None,
     *,
     asked: Asked,
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
     foreign_load: Foreign = "strike-out",
     as_json: LastLine = False,
 ) -> int:
@@ -272,7 +272,7 @@ def profile(
     ] = None,
     *,
     asked: Asked,
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
     as_json: LastLine = False,
 ) -> int:
     """Draw where a server spends its time, or where two differ: what they compute, and what they wait for."""
@@ -298,7 +298,7 @@ def resume(
     *,
     asked: Asked,
     cluster: RunCluster = None,
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
     as_json: LastLine = False,
 ) -> int:
     """Resume an interrupted run where it stopped. Name servers of your own again, or answer when asked."""
@@ -314,7 +314,7 @@ def resume(
 def list_(
     what: Annotated[str, typer.Argument(help="servers, clients, code, workloads, experiments, claims or runs.")],
     as_json: Json = False,
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
 ) -> int:
     """Show what there is, and what is missing and why."""
     from netdyno.verbs import listing
@@ -341,7 +341,7 @@ def client(ctx: typer.Context) -> int:
     return _start("client", "client NAME URL [options]", ctx.args)
 
 
-def _start(kind: Kind, usage: str, words: Sequence[str]) -> int:
+def _start(kind: ContestantKind, usage: str, words: Sequence[str]) -> int:
     """Replace this process by the contestant that the first word names; the other words are its options."""
     from netdyno.model import transports
     from netdyno.question.contestants import building, contestants
@@ -443,7 +443,7 @@ def capacity(
     ] = None,
     *,
     asked: Asked,
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
     foreign_load: Foreign = "strike-out",
     as_json: LastLine = False,
 ) -> int:
@@ -494,10 +494,10 @@ def report(
             metavar="RUN...", help="A run's id (see: list runs) or its folder; further runs are laid over the first."
         ),
     ] = None,
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
     as_json: Annotated[bool, typer.Option("--json", help="Print its findings as JSON instead.")] = False,
     export: Annotated[
-        Export | None,
+        ExportFormat | None,
         typer.Option(
             help="Print its findings, cells and trials instead, as JSON, CSV or Markdown; without a run, the JSON "
             "Schema of that."
@@ -530,7 +530,7 @@ def publish(
     runs: Annotated[
         list[str], typer.Argument(metavar="RUN... DIR", help="Runs' ids or folders, and the site's folder at the end.")
     ],
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
 ) -> int:
     """Make a static site of stored runs in a folder, or add them to an existing one, a page each."""
     from netdyno.verbs import publish as command
@@ -544,7 +544,7 @@ def publish(
 def compare(
     first: Annotated[str, typer.Argument(metavar="RUN", help="A run's id (see: list runs) or its folder.")],
     second: Annotated[str, typer.Argument(metavar="RUN", help="The run that it is compared with.")],
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
     as_json: Json = False,
 ) -> int:
     """Show what differs between two runs: environments, then the figures of the cells that both have."""
@@ -562,7 +562,7 @@ def flips(
         str | None, typer.Option(metavar="FACTOR", help="What varies: connections, service-time, ...")
     ] = None,
     metric: Annotated[str | None, typer.Option(help="A metric other than the one ranked by.")] = None,
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
     as_json: Json = False,
 ) -> int:
     """Show at which level of a factor the better of two contestants changes; without contestants, of those that the run
@@ -575,7 +575,7 @@ def flips(
 @app.command()
 def claims(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs' ids (see: list runs) or their folders.")],
-    results: Results = RESULTS,
+    results: ResultsFolder = RESULTS,
     as_json: Json = False,
 ) -> int:
     """Show the verdicts of stored runs on their claims; of two platforms, also what depends on the platform."""
@@ -610,7 +610,7 @@ def check(
 
     words = [*(names or ()), *ctx.args]
     first_option = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
-    everyone = {kind: contestants.discover(kind=kind) for kind in get_args(Kind)}
+    everyone = {kind: contestants.discover(kind=kind) for kind in get_args(ContestantKind)}
     for name in words[:first_option]:
         contestants.find_by_name(itertools.chain(*everyone.values()), name)
     building.make(checks.list_programs(words[:first_option], everyone), build_dir())
@@ -676,7 +676,7 @@ def cluster_init(
 
 
 @cluster_app.command("scheduler")
-def cluster_scheduler(folder: Cluster = CLUSTER) -> int:
+def cluster_scheduler(folder: ClusterFolder = CLUSTER) -> int:
     """Run the scheduler, until Ctrl-C."""
     from netdyno.verbs import cluster
 
@@ -687,7 +687,7 @@ def cluster_scheduler(folder: Cluster = CLUSTER) -> int:
 def cluster_join(
     scheduler: Annotated[str, typer.Argument(metavar="URL", help="The scheduler: tls://10.0.0.1:8786.")],
     role: Annotated[Literal["server", "client"], typer.Option("--as", help="Which half of a trial runs here.")],
-    folder: Cluster = CLUSTER,
+    folder: ClusterFolder = CLUSTER,
     address: Annotated[
         str | None,
         typer.Option(
@@ -706,7 +706,7 @@ def cluster_join(
 
 
 @cluster_app.command("status")
-def cluster_status(folder: Cluster = CLUSTER, as_json: Json = False) -> int:
+def cluster_status(folder: ClusterFolder = CLUSTER, as_json: Json = False) -> int:
     """Show the hosts, how far their clocks are apart, and how far they are from each other."""
     from netdyno.verbs import cluster
 

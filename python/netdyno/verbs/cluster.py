@@ -15,7 +15,7 @@ from netdyno.kit.paths import build_dir
 from netdyno.measure.cluster import authority, engine
 from netdyno.measure.cluster.authority import Role
 from netdyno.measure.cluster.described import Host
-from netdyno.measure.cluster.links import Link
+from netdyno.measure.cluster.links import HostLink
 from netdyno.question.contestants import building
 
 PORT = 8786
@@ -94,7 +94,7 @@ def _format_host(host: Host) -> str:
     )
 
 
-def _link_text(link: Link) -> str:
+def _link_text(link: HostLink) -> str:
     rate = link.bits_per_second
     carried = "link not filled, as a host is at work" if rate is None else f"{quantities.bits(rate)} come from there"
     return f"{_format_us(link.round_trip_ns)} there and back, {carried}:"

@@ -16,14 +16,14 @@ from netdyno.model.values import Option
 Asked = dict[str, Any]
 """The values of the options that were given or have a default, by name. Those of a server stay as they are written, for
 they are words of its command line; whole numbers are converted."""
-Command = Callable[..., int]
+VerbFunction = Callable[..., int]
 
 
-def takes(*options: Option) -> Callable[[Command], Command]:
+def takes(*options: Option) -> Callable[[VerbFunction], VerbFunction]:
     """Give a command a flag for each option, in the place of its parameter `asked`, which gets their values. Raises
     UserError naming the flag where its value is not valid."""
 
-    def with_flags(command: Command) -> Command:
+    def with_flags(command: VerbFunction) -> VerbFunction:
         @functools.wraps(command)
         def run(**words: Any) -> int:
             given = {option: words.pop(_parameter_name(option)) for option in options}

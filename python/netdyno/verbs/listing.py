@@ -16,23 +16,23 @@ from netdyno.model.claim import Claim
 from netdyno.model.contestant import About
 from netdyno.question import experiment
 from netdyno.question.contestants import codesize
-from netdyno.question.contestants.contestants import Kind, discover
+from netdyno.question.contestants.contestants import ContestantKind, discover
 from netdyno.store import read, schema
 
-Row = dict[str, object]
+ListingRow = dict[str, object]
 
 
-def list_servers() -> list[Row]:
+def list_servers() -> list[ListingRow]:
     """List every server contestant, available or not."""
     return _list_contestants("server")
 
 
-def list_clients() -> list[Row]:
+def list_clients() -> list[ListingRow]:
     """List every client contestant, available or not."""
     return _list_contestants("client")
 
 
-def _list_contestants(kind: Kind) -> list[Row]:
+def _list_contestants(kind: ContestantKind) -> list[ListingRow]:
     return [
         {
             "name": contestant.name,
@@ -52,9 +52,9 @@ def _list_contestants(kind: Kind) -> list[Row]:
     ]
 
 
-def list_code() -> list[Row]:
+def list_code() -> list[ListingRow]:
     """List the size of each contestant's code, and of the shared code."""
-    rows: list[Row] = []
+    rows: list[ListingRow] = []
     everyone = codesize.describe(discover(), discover(kind="client"))
     for about in everyone:
         size = msgspec.structs.asdict(about.code) if about.code else {}
@@ -70,7 +70,7 @@ def list_code() -> list[Row]:
     return rows
 
 
-def _measure_family(about: About, everyone: Sequence[About]) -> Row:
+def _measure_family(about: About, everyone: Sequence[About]) -> ListingRow:
     """Return the family of a contestant, and the size of its code with it."""
     size = codesize.sum_with_family(about, everyone)
     if about.kind == "shared" or size is None:
@@ -78,7 +78,7 @@ def _measure_family(about: About, everyone: Sequence[About]) -> Row:
     return {"lines_with_family": size.lines, "complexity_with_family": size.complexity, "family": about.family}
 
 
-def list_workloads() -> list[Row]:
+def list_workloads() -> list[ListingRow]:
     """List every workload with the servers that speak it."""
     speakers: dict[str, list[str]] = {}
     for contestant in discover():
@@ -87,10 +87,10 @@ def list_workloads() -> list[Row]:
     return [{"name": name, "servers": speakers[name]} for name in sorted(speakers)]
 
 
-def list_experiments() -> list[Row]:
+def list_experiments() -> list[ListingRow]:
     """List every experiment of the repository; one that cannot be read has the reason."""
     folder = experiment.find_experiments_folder()
-    rows: list[Row] = []
+    rows: list[ListingRow] = []
     for name in experiment.list_names(folder):
         try:
             loaded = experiment.load(folder / f"{name}.toml")
@@ -105,10 +105,10 @@ def list_experiments() -> list[Row]:
     return rows
 
 
-def list_claims() -> list[Row]:
+def list_claims() -> list[ListingRow]:
     """List every claim that an experiment of the repository tests; one that cannot be read has the reason."""
     folder = experiment.find_experiments_folder()
-    rows: list[Row] = []
+    rows: list[ListingRow] = []
     for name in experiment.list_names(folder):
         try:
             loaded = experiment.load(folder / f"{name}.toml")
@@ -120,7 +120,7 @@ def list_claims() -> list[Row]:
     return rows
 
 
-def _claim_row(experiment_name: str, claim: Claim) -> Row:
+def _claim_row(experiment_name: str, claim: Claim) -> ListingRow:
     tests = [f"{test.__struct_config__.tag} of {test.metric}" for test in claim.tests]
     return {
         "id": claim.id,
@@ -134,9 +134,9 @@ def _claim_row(experiment_name: str, claim: Claim) -> Row:
     }
 
 
-def list_runs(results: Path = ROOT / "results") -> list[Row]:
+def list_runs(results: Path = ROOT / "results") -> list[ListingRow]:
     """List every stored run, oldest first; one that cannot be read has the reason."""
-    rows: list[Row] = []
+    rows: list[ListingRow] = []
     for run_id in read.run_ids(results):
         try:
             rows.append(dict(read.summary(results / run_id / schema.FILE_NAME)))
@@ -145,7 +145,7 @@ def list_runs(results: Path = ROOT / "results") -> list[Row]:
     return rows
 
 
-LISTS: Mapping[str, Callable[[], list[Row]]] = {
+LISTS: Mapping[str, Callable[[], list[ListingRow]]] = {
     "servers": list_servers,
     "clients": list_clients,
     "code": list_code,
@@ -176,7 +176,7 @@ WIDTH = 80
 """The columns of a pipe, and the least that a terminal is taken to have."""
 
 
-def as_text(what: str, rows: list[Row]) -> str:
+def as_text(what: str, rows: list[ListingRow]) -> str:
     """Format the rows as an aligned table of at most the terminal's width, the notes of a row below it. The JSON has
     more columns."""
     if not rows:

@@ -14,15 +14,15 @@ from netdyno.model.contestant import Contestant
 from netdyno.question.contestants.contestants import discover
 from tests.contract.clients.bad_values import BAD_URLS, BAD_VALUES, NOT_FOR_CLIENTS
 from tests.contract.golden import wire
-from tests.support.fake_server import Peer, bound, fake_server, honest
+from tests.support.fake_server import AcceptedConnection, bound, fake_server, honest
 from tests.support.patience import eventually
-from tests.support.running_client import ENDLESS, Outcome, RunningClient, running
+from tests.support.running_client import ENDLESS, ClientOutcome, RunningClient, running
 from tests.support.server import run, serving
 
 pytestmark = pytest.mark.quick
 
 ANYWHERE = "tcp://127.0.0.1:9"
-Words = TypeVar("Words")
+MistakeWords = TypeVar("MistakeWords")
 
 
 def test_every_folder_is_a_client() -> None:
@@ -50,7 +50,7 @@ def test_a_bad_url_is_refused(client: Contestant) -> None:
         _expect_refused(client, "", url)
 
 
-def started_for(client: Contestant, mistakes: Sequence[Words]) -> Sequence[Words]:
+def started_for(client: Contestant, mistakes: Sequence[MistakeWords]) -> Sequence[MistakeWords]:
     """All of them for a program in C++. An interpreter starts for the last one: tests/unit/netdyno_client has the rest
     without a start."""
     return mistakes if client.manifest.kind == "cmake" else mistakes[-1:]
@@ -70,7 +70,7 @@ def _expect_refused(client: Contestant, named: str, *arguments: str) -> None:
 class Measured(NamedTuple):
     url: str
     runs: RunningClient
-    done: Outcome
+    done: ClientOutcome
     totals: dict[str, int]
 
 
@@ -121,7 +121,7 @@ def test_a_run_is_measured_and_believed(client: Contestant, server: Contestant) 
 
 
 def test_nobody_has_two_requests_under_way(client: Contestant) -> None:
-    def look(peer: Peer, request: wire.WorkRequest) -> bool:
+    def look(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         if peer.requests == 1:
             time.sleep(0.05)  # long enough for a second request to come, were there one
             assert peer.unread() == b"", "a request before the answer to the one before it"
@@ -170,7 +170,7 @@ def test_a_summary_for_people_is_clean_on_a_pipe(client: Contestant) -> None:
     assert not {"\r", "\x1b"} & set(done.stdout)
 
 
-def _answer_later(peer: Peer, request: wire.WorkRequest) -> bool:
+def _answer_later(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     """Answer late, else a client sends tens of thousands of requests until its next progress."""
     time.sleep(0.002)
     return honest(peer, request)

@@ -17,10 +17,10 @@ from netdyno.measure.machine.links.namespace import Namespace
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.support import proc
-from tests.support.fake_server import Behaviour, FakeServer, Peer, bound, fake_server, honest, response
+from tests.support.fake_server import AcceptedConnection, Behaviour, FakeServer, bound, fake_server, honest, response
 from tests.support.inside import inside
 from tests.support.patience import PATIENCE_S, eventually
-from tests.support.running_client import ENDLESS, Outcome, RunningClient, running
+from tests.support.running_client import ENDLESS, ClientOutcome, RunningClient, running
 from tests.support.server import Server, launched, serving
 
 INSTANCES = 3
@@ -31,7 +31,7 @@ UNHURRIED = ("--service-time", "10ms", *OPTIONS)
 HIDDEN = "10.9.0.2"  # an address that only a namespace of a test ever has
 
 
-def expect_never_blocked(done: Outcome) -> None:
+def expect_never_blocked(done: ClientOutcome) -> None:
     """Whatever was waited for, the application's loop had its ticks meanwhile; unless it had no core to run on."""
     assert done.client.tick_lag_ns.count > 0
     latest_s = done.client.tick_lag_ns.max / 1e9
@@ -39,7 +39,7 @@ def expect_never_blocked(done: Outcome) -> None:
     assert blocked_s < TIMEOUT_S / 2, f"a tick came {latest_s:g} s late; without a core for {done.starved_s:g} s"
 
 
-def expect_recovered(done: Outcome) -> None:
+def expect_recovered(done: ClientOutcome) -> None:
     """All instances came back, and were served."""
     assert (done.code, done.stderr) == (0, "")
     assert done.client.recovered == INSTANCES
@@ -53,13 +53,13 @@ def expect_recovered(done: Outcome) -> None:
 def once(misbehave: Behaviour) -> Behaviour:
     """Serve honestly, but for the third request of the first connection of each instance."""
 
-    def serve(peer: Peer, request: wire.WorkRequest) -> bool:
+    def serve(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         return misbehave(peer, request) if (peer.attempt, peer.requests) == (1, 3) else honest(peer, request)
 
     return serve
 
 
-def until_all_are_back(client: Contestant, misbehave: Behaviour) -> Outcome:
+def until_all_are_back(client: Contestant, misbehave: Behaviour) -> ClientOutcome:
     """Run against a server that misbehaves once to each instance, until each was answered on its second connection."""
     with fake_server(once(misbehave)) as fake, running(client.command, fake.url, *OPTIONS) as runs:
         all_are_back(fake)
@@ -78,62 +78,62 @@ def all_are_back(fake: FakeServer) -> None:
     )
 
 
-def never_answer(peer: Peer, request: wire.WorkRequest) -> bool:
+def never_answer(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     peer.wait_gone()
     return False
 
 
-def close(peer: Peer, request: wire.WorkRequest) -> bool:
+def close(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     return False
 
 
-def die_in_mid_reply(peer: Peer, request: wire.WorkRequest) -> bool:
+def die_in_mid_reply(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     peer.socket.sendall(response(request)[:10])
     return False
 
 
-def die_in_mid_header(peer: Peer, request: wire.WorkRequest) -> bool:
+def die_in_mid_header(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     peer.socket.sendall(response(request)[:2])
     return False
 
 
-def reset(peer: Peer, request: wire.WorkRequest) -> bool:
+def reset(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     peer.reset()
     return False
 
 
-def wrong_checksum(peer: Peer, request: wire.WorkRequest) -> bool:
+def wrong_checksum(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     stamp = bytearray(request.stamp)
     stamp[-1] ^= 1
     peer.socket.sendall(wire.frame(wire.response(request.job_id, bytes(stamp))))
     return True
 
 
-def anothers_answer(peer: Peer, request: wire.WorkRequest) -> bool:
+def anothers_answer(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     client, sequence = wire.read_stamp(request.stamp)
     stamp = wire.stamp(client + 1, sequence, len(request.stamp))
     peer.socket.sendall(wire.frame(wire.response(request.job_id, stamp)))
     return True
 
 
-def answer_of_the_future(peer: Peer, request: wire.WorkRequest) -> bool:
+def answer_of_the_future(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     client, sequence = wire.read_stamp(request.stamp)
     stamp = wire.stamp(client, sequence + 1, len(request.stamp))
     peer.socket.sendall(wire.frame(wire.response(sequence + 1, stamp)))
     return True
 
 
-def not_an_answer(peer: Peer, request: wire.WorkRequest) -> bool:
+def not_an_answer(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     peer.socket.sendall(wire.frame(b"\xff\xff\xff"))
     return True
 
 
-def empty_frame(peer: Peer, request: wire.WorkRequest) -> bool:
+def empty_frame(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     peer.socket.sendall(wire.header(0))
     return True
 
 
-def endless_frame(peer: Peer, request: wire.WorkRequest) -> bool:
+def endless_frame(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
     peer.socket.sendall(wire.header(0xFFFF_FFFF))
     return True
 
@@ -176,7 +176,7 @@ def test_a_stream_that_cannot_be_read(client: Contestant, how: Behaviour) -> Non
 def test_an_answer_that_comes_twice(client: Contestant) -> None:
     """It is noticed, and the request that is under way gets its own answer."""
 
-    def twice(peer: Peer, request: wire.WorkRequest) -> bool:
+    def twice(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         peer.socket.sendall(response(request) * 2)
         return True
 
@@ -189,7 +189,7 @@ def test_an_answer_that_comes_twice(client: Contestant) -> None:
 
 
 def test_an_answer_in_pieces_is_put_together(client: Contestant) -> None:
-    def drip(peer: Peer, request: wire.WorkRequest) -> bool:
+    def drip(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         for byte in response(request):
             peer.socket.sendall(bytes([byte]))
         return True
@@ -203,7 +203,7 @@ def test_an_answer_in_pieces_is_put_together(client: Contestant) -> None:
 def test_what_is_under_way_at_the_end_is_waited_for(client: Contestant) -> None:
     """Up to the timeout, and no longer."""
 
-    def hold(peer: Peer, request: wire.WorkRequest) -> bool:
+    def hold(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         if peer.client == 0:
             time.sleep(0.7)
             return honest(peer, request)
@@ -222,7 +222,7 @@ def test_a_server_that_closes_after_the_last_answer_is_no_failure(client: Contes
     """While the connections linger."""
     over = threading.Event()
 
-    def hold(peer: Peer, request: wire.WorkRequest) -> bool:
+    def hold(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         assert over.wait(PATIENCE_S), "the window never ends"
         honest(peer, request)
         return False
@@ -274,7 +274,7 @@ def test_a_retry_keeps_its_distance(client: Contestant) -> None:
     """At least the delay: a lower bound, which no busy machine can break."""
     moments: list[float] = []
 
-    def note(peer: Peer, request: wire.WorkRequest) -> bool:
+    def note(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         moments.append(time.monotonic())
         return False
 

@@ -11,7 +11,7 @@ import pytest
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.support import kernel, proc
-from tests.support.fake_server import Peer, fake_server, honest
+from tests.support.fake_server import AcceptedConnection, fake_server, honest
 from tests.support.patience import PATIENCE_S, eventually
 from tests.support.running_client import ENDLESS, running
 
@@ -29,7 +29,7 @@ def test_nodelay(client: Contestant, level: str) -> None:
             for fd in sockets:
                 with kernel.duplicated(runs.pid, fd) as duplicate:
                     answers.append(kernel.nodelay(duplicate))
-        except kernel.NotAllowedError as error:
+        except kernel.DescriptorNotAllowedError as error:
             pytest.skip(f"the socket of another process cannot be asked here: {error}")
         runs.stop()
     assert answers == [level == "on"] * 2
@@ -40,7 +40,7 @@ def test_write_mode(client: Contestant, mode: str, segments: int) -> None:
     """With Nagle's algorithm off every write is a segment, and the server's kernel counts what it gets."""
     counts: list[int] = []
 
-    def count(peer: Peer, request: wire.WorkRequest) -> bool:
+    def count(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         counts.append(kernel.tcp_info(peer.socket, kernel.TCPI_DATA_SEGS_IN))
         return honest(peer, request)
 
@@ -58,7 +58,7 @@ def test_write_mode(client: Contestant, mode: str, segments: int) -> None:
 def test_size(client: Contestant, size: int, mode: str) -> None:
     sizes: set[int] = set()
 
-    def note(peer: Peer, request: wire.WorkRequest) -> bool:
+    def note(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         sizes.add(len(request.stamp))
         return honest(peer, request)
 
@@ -73,7 +73,7 @@ def test_size(client: Contestant, size: int, mode: str) -> None:
 def test_service_time_is_asked_of_the_server(client: Contestant) -> None:
     service_times: set[int] = set()
 
-    def note(peer: Peer, request: wire.WorkRequest) -> bool:
+    def note(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         service_times.add(request.workload)
         return honest(peer, request)
 
@@ -95,7 +95,7 @@ def test_connections_stay_open_after_the_last_answer(client: Contestant) -> None
     """Also those that had theirs long before. A lower bound, which no busy machine can break."""
     answered: list[float] = []
 
-    def late(peer: Peer, request: wire.WorkRequest) -> bool:
+    def late(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         if peer.client == 0:
             time.sleep(0.3)
         answered.append(time.monotonic())
@@ -114,7 +114,7 @@ def test_connections_stay_open_after_the_last_answer(client: Contestant) -> None
 def test_by_default_connections_close_with_the_last_answer(client: Contestant) -> None:
     answered: list[float] = []
 
-    def note(peer: Peer, request: wire.WorkRequest) -> bool:
+    def note(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         answered.append(time.monotonic())
         return honest(peer, request)
 

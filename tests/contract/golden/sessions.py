@@ -14,7 +14,7 @@ from typing import TypeAlias
 from tests.contract.golden import wire
 
 # {"write": hex}, {"broadcast": [hex, ...]} (one string per write), {"wait": ns}, {"burn": ns} or {"close": true}
-Effect: TypeAlias = dict[str, object]
+GoldenEffect: TypeAlias = dict[str, object]
 
 MAX_WORKLOAD_US = 10_000_000
 MAX_HEAD = 16 << 10
@@ -22,10 +22,10 @@ DURATIONS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 
 
 @dataclass
-class Outcome:
+class SessionOutcome:
     """The effects in order, and what was counted. `requests` is None where it depends on the slicing."""
 
-    effects: list[Effect] = field(default_factory=list)
+    effects: list[GoldenEffect] = field(default_factory=list)
     protocol_errors: int = 0
     requests: int | None = 0
     split: bool = False
@@ -43,7 +43,7 @@ class Outcome:
         """One more request that was understood."""
         self.requests = (self.requests or 0) + 1
 
-    def spend(self, options: Options, more_ns: int = 0) -> None:
+    def spend(self, options: SessionOptions, more_ns: int = 0) -> None:
         """The service time of a request: the server's own, and what the request asks for."""
         if duration := options.service_ns + more_ns:
             self.effects.append({options.service_effect: duration})
@@ -59,7 +59,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Options:
+class SessionOptions:
     """The server options that a session depends on, from their command-line text."""
 
     max_frame: int
@@ -68,7 +68,7 @@ class Options:
     service_effect: str
 
     @staticmethod
-    def parse(text: Mapping[str, str]) -> Options:
+    def parse(text: Mapping[str, str]) -> SessionOptions:
         """From {"max-frame": "16", ...}; raises ValueError or KeyError on what it does not know."""
         unknown = set(text) - {"max-frame", "write-mode", "service-time", "service-kind", "audience"}
         if unknown:
@@ -76,7 +76,7 @@ class Options:
         service = re.fullmatch(r"(\d+)(ns|us|ms|s)", text.get("service-time", "0ns"))
         if service is None:
             raise ValueError(text["service-time"])
-        return Options(
+        return SessionOptions(
             max_frame=int(text.get("max-frame", 1 << 20)),
             split=text.get("write-mode") == "split",
             service_ns=int(service[1]) * DURATIONS_NS[service[2]],
@@ -84,9 +84,9 @@ class Options:
         )
 
 
-def serve(workload: str, options: Options, stream: bytes, ends: bool) -> Outcome:
+def serve(workload: str, options: SessionOptions, stream: bytes, ends: bool) -> SessionOutcome:
     """What becomes of a connection on which `stream` arrives and, where `ends`, the client then shuts its side down."""
-    outcome = Outcome(split=options.split)
+    outcome = SessionOutcome(split=options.split)
     served = SESSIONS[workload](options, stream, outcome)
     closed = {"close": True} in outcome.effects
     if ends and not closed:
@@ -100,13 +100,13 @@ def serve(workload: str, options: Options, stream: bytes, ends: bool) -> Outcome
     return outcome
 
 
-def _echo(_: Options, stream: bytes, outcome: Outcome) -> int:
+def _echo(_: SessionOptions, stream: bytes, outcome: SessionOutcome) -> int:
     outcome.requests = None
     outcome.reply(stream)
     return len(stream)
 
 
-def _lines(options: Options, stream: bytes, outcome: Outcome) -> int:
+def _lines(options: SessionOptions, stream: bytes, outcome: SessionOutcome) -> int:
     served = 0
     for line in re.findall(rb"[^\n]*\n|[^\n]+", stream):
         if len(line) > options.max_frame:
@@ -120,8 +120,10 @@ def _lines(options: Options, stream: bytes, outcome: Outcome) -> int:
     return served
 
 
-def _framed(on_body: Callable[[Options, bytes, Outcome], bool]) -> Callable[[Options, bytes, Outcome], int]:
-    def session(options: Options, stream: bytes, outcome: Outcome) -> int:
+def _framed(
+    on_body: Callable[[SessionOptions, bytes, SessionOutcome], bool],
+) -> Callable[[SessionOptions, bytes, SessionOutcome], int]:
+    def session(options: SessionOptions, stream: bytes, outcome: SessionOutcome) -> int:
         served = 0
         while len(stream) - served >= wire.FRAME_HEADER:
             body_at = served + wire.FRAME_HEADER
@@ -139,7 +141,7 @@ def _framed(on_body: Callable[[Options, bytes, Outcome], bool]) -> Callable[[Opt
     return session
 
 
-def _rpc_body(options: Options, body: bytes, outcome: Outcome) -> bool:
+def _rpc_body(options: SessionOptions, body: bytes, outcome: SessionOutcome) -> bool:
     try:
         request = wire.parse_request(body)
     except wire.MalformedError:
@@ -155,7 +157,7 @@ def _rpc_body(options: Options, body: bytes, outcome: Outcome) -> bool:
     return True
 
 
-def _chat_body(options: Options, body: bytes, outcome: Outcome) -> bool:
+def _chat_body(options: SessionOptions, body: bytes, outcome: SessionOutcome) -> bool:
     outcome.count_request()
     parts = [wire.header(len(body)), body] if options.split else [wire.frame(body)]
     outcome.effects.append({"broadcast": [part.hex() for part in parts]})
@@ -168,7 +170,7 @@ HEADER_LINE = re.compile(rb"(" + TOKEN + rb"):[ \t]*([^\0\r\n]*?)[ \t]*")
 OK, BAD_REQUEST, NOT_IMPLEMENTED = b"200 OK", b"400 Bad Request", b"501 Not Implemented"
 
 
-def _http(options: Options, stream: bytes, outcome: Outcome) -> int:
+def _http(options: SessionOptions, stream: bytes, outcome: SessionOutcome) -> int:
     served = 0
     limit = min(MAX_HEAD, options.max_frame)
     while True:
@@ -218,12 +220,12 @@ def _judge(head: bytes) -> tuple[bytes, bytes, bytes]:
     return OK, target, b"keep-alive" if b"keep-alive" in tokens else b"close"
 
 
-def _refuse(status: bytes, outcome: Outcome) -> None:
+def _refuse(status: bytes, outcome: SessionOutcome) -> None:
     _respond(status, b"", b"close", outcome, is_head=False)
     outcome.protocol_error()
 
 
-def _respond(status: bytes, body: bytes, connection: bytes, outcome: Outcome, *, is_head: bool) -> None:
+def _respond(status: bytes, body: bytes, connection: bytes, outcome: SessionOutcome, *, is_head: bool) -> None:
     """Without the line Date, which differs with each second."""
     lines = [
         b"HTTP/1.1 " + status,
@@ -235,7 +237,7 @@ def _respond(status: bytes, body: bytes, connection: bytes, outcome: Outcome, *,
     outcome.reply(b"\r\n".join(lines) + b"\r\n\r\n", b"" if is_head else body)
 
 
-SESSIONS: dict[str, Callable[[Options, bytes, Outcome], int]] = {
+SESSIONS: dict[str, Callable[[SessionOptions, bytes, SessionOutcome], int]] = {
     "echo": _echo,
     "lines": _lines,
     "rpc": _framed(_rpc_body),

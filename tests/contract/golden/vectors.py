@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from netdyno.kit.paths import ROOT
 from tests.contract.golden import wire
-from tests.contract.golden.sessions import Options, serve
+from tests.contract.golden.sessions import SessionOptions, serve
 
 GOLDEN = ROOT / "protocol" / "golden.json"
 
@@ -26,7 +26,7 @@ ABOUT = (
 
 
 @dataclass(frozen=True)
-class Case:
+class GoldenCase:
     """One stream that a client sends."""
 
     name: str
@@ -44,7 +44,7 @@ def document() -> str:
     return json.dumps({"about": ABOUT, "vectors": vectors, "stamps": list(_stamps())}, indent=1) + "\n"
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[GoldenCase]:
     """Every case, by workload."""
     yield from _echo()
     yield from _lines()
@@ -55,8 +55,8 @@ def cases() -> Iterator[Case]:
     yield from _http()
 
 
-def _vector(case: Case) -> dict[str, object]:
-    outcome = serve(case.workload, Options.parse(case.options), b"".join(case.chunks), case.ends)
+def _vector(case: GoldenCase) -> dict[str, object]:
+    outcome = serve(case.workload, SessionOptions.parse(case.options), b"".join(case.chunks), case.ends)
     return {
         "name": f"{case.workload}: {case.name}",
         "workload": case.workload,
@@ -72,7 +72,7 @@ def _vector(case: Case) -> dict[str, object]:
 
 def resolved(workload: str, options: Mapping[str, str]) -> str:
     """The options as the launcher hands them to a server that is not written in C++."""
-    parsed = Options.parse(options)
+    parsed = SessionOptions.parse(options)
     values = {
         "host": "127.0.0.1",
         "port": 0,
@@ -112,30 +112,32 @@ def _stamps() -> Iterator[dict[str, object]]:
 SPLIT = {"write-mode": "split"}
 
 
-def _echo() -> Iterator[Case]:
-    yield Case("bytes as they come", "echo", (b"ab\n", b"\x00\xff"))
-    yield Case("nothing, then the end", "echo", (), ends=True)
-    yield Case("half-close after bytes", "echo", (b"last words",), ends=True)
-    yield Case("split changes nothing but the writes", "echo", (b"one", b"two"), options=SPLIT)
+def _echo() -> Iterator[GoldenCase]:
+    yield GoldenCase("bytes as they come", "echo", (b"ab\n", b"\x00\xff"))
+    yield GoldenCase("nothing, then the end", "echo", (), ends=True)
+    yield GoldenCase("half-close after bytes", "echo", (b"last words",), ends=True)
+    yield GoldenCase("split changes nothing but the writes", "echo", (b"one", b"two"), options=SPLIT)
 
 
-def _lines() -> Iterator[Case]:
-    yield Case("one line", "lines", (b"hello\n",))
-    yield Case("several lines in one read, gathered", "lines", (b"a\nbb\n\nccc\n",))
-    yield Case("several lines in one read, split writes once per line", "lines", (b"a\nbb\n\nccc\n",), options=SPLIT)
-    yield Case("a line over several reads", "lines", (b"hel", b"lo", b"\nwor", b"ld\n"))
-    yield Case("an unterminated line waits", "lines", (b"done\nnot yet",))
-    yield Case("an unterminated last line is echoed at the end", "lines", (b"done\nnot yet",), ends=True)
-    yield Case("the end at a boundary", "lines", (b"done\n",), ends=True)
-    yield Case("only a newline ends a line", "lines", (b"a\rb\x0bc\x0cd\x00\r\n",))
+def _lines() -> Iterator[GoldenCase]:
+    yield GoldenCase("one line", "lines", (b"hello\n",))
+    yield GoldenCase("several lines in one read, gathered", "lines", (b"a\nbb\n\nccc\n",))
+    yield GoldenCase(
+        "several lines in one read, split writes once per line", "lines", (b"a\nbb\n\nccc\n",), options=SPLIT
+    )
+    yield GoldenCase("a line over several reads", "lines", (b"hel", b"lo", b"\nwor", b"ld\n"))
+    yield GoldenCase("an unterminated line waits", "lines", (b"done\nnot yet",))
+    yield GoldenCase("an unterminated last line is echoed at the end", "lines", (b"done\nnot yet",), ends=True)
+    yield GoldenCase("the end at a boundary", "lines", (b"done\n",), ends=True)
+    yield GoldenCase("only a newline ends a line", "lines", (b"a\rb\x0bc\x0cd\x00\r\n",))
     limit = {"max-frame": "8"}
-    yield Case("a line as long as the limit, newline included", "lines", (b"1234567\n",), options=limit)
-    yield Case("a line longer than the limit", "lines", (b"ok\n12345678\n",), options=limit)
-    yield Case("an unterminated line longer than the limit", "lines", (b"ok\n123456789",), options=limit)
-    yield Case("nothing after a protocol error", "lines", (b"123456789", b"\nmore\n"), ends=True, options=limit)
+    yield GoldenCase("a line as long as the limit, newline included", "lines", (b"1234567\n",), options=limit)
+    yield GoldenCase("a line longer than the limit", "lines", (b"ok\n12345678\n",), options=limit)
+    yield GoldenCase("an unterminated line longer than the limit", "lines", (b"ok\n123456789",), options=limit)
+    yield GoldenCase("nothing after a protocol error", "lines", (b"123456789", b"\nmore\n"), ends=True, options=limit)
 
 
-def _framing(workload: str, body: bytes) -> Iterator[Case]:
+def _framing(workload: str, body: bytes) -> Iterator[GoldenCase]:
     message = wire.frame(body)
     limit = {"max-frame": str(len(body))}
     for name, chunks, ends, options in (
@@ -158,10 +160,10 @@ def _framing(workload: str, body: bytes) -> Iterator[Case]:
         ("garbage", (b"GET / HTTP/1.1\r\n\r\n",), False, {}),
         ("nothing after a protocol error", (wire.header(0), message), True, {}),
     ):
-        yield Case(name, workload, chunks, ends, options)
+        yield GoldenCase(name, workload, chunks, ends, options)
 
 
-def _rpc() -> Iterator[Case]:
+def _rpc() -> Iterator[GoldenCase]:
     for name, options, workload_us in (
         ("no service time", {}, 0),
         ("service time of the server, waiting", {"service-time": "5ms"}, 0),
@@ -173,16 +175,16 @@ def _rpc() -> Iterator[Case]:
         ("a negative service time", {}, -1),
     ):
         two = wire.frame(wire.request(1, b"a", workload_us)) + wire.frame(wire.request(2, b"b"))
-        yield Case(name, "rpc", (two,), options=options)
-    yield Case("job_id 2^32-1", "rpc", (wire.frame(wire.request(2**32 - 1, b"x")),))
-    yield Case("an empty request has defaults", "rpc", (wire.frame(wire.request(0)),))
-    yield Case("a stamp of any bytes", "rpc", (wire.frame(wire.request(3, bytes(range(256)))),))
-    yield Case("a stamp of 1000 bytes", "rpc", (wire.frame(wire.request(4, b"s" * 1000)),))
+        yield GoldenCase(name, "rpc", (two,), options=options)
+    yield GoldenCase("job_id 2^32-1", "rpc", (wire.frame(wire.request(2**32 - 1, b"x")),))
+    yield GoldenCase("an empty request has defaults", "rpc", (wire.frame(wire.request(0)),))
+    yield GoldenCase("a stamp of any bytes", "rpc", (wire.frame(wire.request(3, bytes(range(256)))),))
+    yield GoldenCase("a stamp of 1000 bytes", "rpc", (wire.frame(wire.request(4, b"s" * 1000)),))
     for name, body in _odd_but_valid():
-        yield Case(name, "rpc", (wire.frame(body),))
+        yield GoldenCase(name, "rpc", (wire.frame(body),))
     good = wire.frame(wire.request(9, b"before"))
     for name, body in _not_a_request():
-        yield Case(name, "rpc", (good + wire.frame(body) + good,))
+        yield GoldenCase(name, "rpc", (good + wire.frame(body) + good,))
 
 
 def _odd_but_valid() -> Iterator[tuple[str, bytes]]:
@@ -238,28 +240,28 @@ def _groups(depth: int) -> bytes:
     return b"\x7b" * depth + b"\x7c" * depth
 
 
-def _chat() -> Iterator[Case]:
-    yield Case("any bytes", "chat", (wire.frame(bytes(range(256))),))
-    yield Case("a body of 1000 bytes", "chat", (wire.frame(b"c" * 1000),))
-    yield Case("audience all is the same work", "chat", (wire.frame(b"me too"),), options={"audience": "all"})
+def _chat() -> Iterator[GoldenCase]:
+    yield GoldenCase("any bytes", "chat", (wire.frame(bytes(range(256))),))
+    yield GoldenCase("a body of 1000 bytes", "chat", (wire.frame(b"c" * 1000),))
+    yield GoldenCase("audience all is the same work", "chat", (wire.frame(b"me too"),), options={"audience": "all"})
 
 
-def _http() -> Iterator[Case]:
+def _http() -> Iterator[GoldenCase]:
     get = b"GET /one HTTP/1.1\r\nHost: x\r\n\r\n"
     head = b"HEAD" + get[3:]
-    yield Case("a request", "http", (get,))
-    yield Case("a request, split", "http", (get,), options=SPLIT)
-    yield Case("a host of no name", "http", (b"GET / HTTP/1.1\r\nHost:\r\n\r\n",))
-    yield Case("pipelining", "http", (get + get.replace(b"one", b"two") + get[:-1],))
-    yield Case("pipelining, split", "http", (get * 2,), options=SPLIT)
-    yield Case("HEAD, as GET without the body", "http", (get + head + get,))
-    yield Case("HEAD, split", "http", (head * 2,), options=SPLIT)
-    yield Case("a request in three pieces", "http", (get[:5], get[5:-2], get[-2:]))
-    yield Case("empty lines before a request", "http", (b"\r\n" + get + b"\r\n\r\n\r\n" + get,))
-    yield Case("half an empty line", "http", (get + b"\r",), ends=True)
-    yield Case("the end at a boundary", "http", (get,), ends=True)
-    yield Case("the end after an empty line", "http", (get + b"\r\n",), ends=True)
-    yield Case("the end inside a head", "http", (get + get[:-2],), ends=True)
+    yield GoldenCase("a request", "http", (get,))
+    yield GoldenCase("a request, split", "http", (get,), options=SPLIT)
+    yield GoldenCase("a host of no name", "http", (b"GET / HTTP/1.1\r\nHost:\r\n\r\n",))
+    yield GoldenCase("pipelining", "http", (get + get.replace(b"one", b"two") + get[:-1],))
+    yield GoldenCase("pipelining, split", "http", (get * 2,), options=SPLIT)
+    yield GoldenCase("HEAD, as GET without the body", "http", (get + head + get,))
+    yield GoldenCase("HEAD, split", "http", (head * 2,), options=SPLIT)
+    yield GoldenCase("a request in three pieces", "http", (get[:5], get[5:-2], get[-2:]))
+    yield GoldenCase("empty lines before a request", "http", (b"\r\n" + get + b"\r\n\r\n\r\n" + get,))
+    yield GoldenCase("half an empty line", "http", (get + b"\r",), ends=True)
+    yield GoldenCase("the end at a boundary", "http", (get,), ends=True)
+    yield GoldenCase("the end after an empty line", "http", (get + b"\r\n",), ends=True)
+    yield GoldenCase("the end inside a head", "http", (get + get[:-2],), ends=True)
     for name, line in (
         ("Connection: close", b"Connection: close"),
         ("header names and tokens ignore case", b"cOnNeCtIoN: cLoSe"),
@@ -272,13 +274,13 @@ def _http() -> Iterator[Case]:
         ("a control character in a value", b"X: \x01\x7f\xff"),
         ("an expectation of a request without a body", b"Expect: 100-continue"),
     ):
-        yield Case(name, "http", (b"GET /a HTTP/1.1\r\nHost: x\r\n" + line + b"\r\n\r\n" + get,))
+        yield GoldenCase(name, "http", (b"GET /a HTTP/1.1\r\nHost: x\r\n" + line + b"\r\n\r\n" + get,))
     old = b"GET /old HTTP/1.0\r\n"
-    yield Case("HTTP/1.0 closes after the reply", "http", (old + b"\r\n" + get,))
-    yield Case("HTTP/1.0 with a host", "http", (old + b"Host: x\r\n\r\n" + get,))
-    yield Case("HTTP/1.0 keep-alive", "http", (old + b"Connection: Keep-Alive\r\n\r\n" + get,))
-    yield Case("HTTP/1.0 that says both", "http", (old + b"Connection: close, keep-alive\r\n\r\n" + get,))
-    yield Case(
+    yield GoldenCase("HTTP/1.0 closes after the reply", "http", (old + b"\r\n" + get,))
+    yield GoldenCase("HTTP/1.0 with a host", "http", (old + b"Host: x\r\n\r\n" + get,))
+    yield GoldenCase("HTTP/1.0 keep-alive", "http", (old + b"Connection: Keep-Alive\r\n\r\n" + get,))
+    yield GoldenCase("HTTP/1.0 that says both", "http", (old + b"Connection: close, keep-alive\r\n\r\n" + get,))
+    yield GoldenCase(
         "a target of every allowed character",
         "http",
         (b"GET " + bytes(range(0x21, 0x7F)) + b" HTTP/1.1\r\nHost: x\r\n\r\n",),
@@ -287,13 +289,13 @@ def _http() -> Iterator[Case]:
         ("service time, waiting", {"service-time": "5ms"}),
         ("service time, burning", {"service-time": "10us", "service-kind": "cpu"}),
     ):
-        yield Case(f"{name}, of each request", "http", (get + head,), options=options)
-        yield Case(f"{name}, and not of one that is refused", "http", (get + b"x\r\n\r\n",), options=options)
+        yield GoldenCase(f"{name}, of each request", "http", (get + head,), options=options)
+        yield GoldenCase(f"{name}, and not of one that is refused", "http", (get + b"x\r\n\r\n",), options=options)
     yield from _http_refused(get)
     yield from _http_limits()
 
 
-def _http_refused(get: bytes) -> Iterator[Case]:
+def _http_refused(get: bytes) -> Iterator[GoldenCase]:
     for name, line in (
         ("400: an empty method", b" / HTTP/1.1"),
         ("400: no version", b"GET /"),
@@ -308,7 +310,7 @@ def _http_refused(get: bytes) -> Iterator[Case]:
         ("501: a method that is not served", b"POST / HTTP/1.1"),
         ("501: methods are case-sensitive", b"get / HTTP/1.1"),
     ):
-        yield Case(name, "http", (get + line + b"\r\nHost: x\r\n\r\n" + get,), ends=True)
+        yield GoldenCase(name, "http", (get + line + b"\r\nHost: x\r\n\r\n" + get,), ends=True)
     for name, method, headers in (
         ("400: no host", b"GET", b"X: x"),
         ("400: two hosts", b"GET", b"Host: x\r\nHOST: x"),
@@ -325,18 +327,20 @@ def _http_refused(get: bytes) -> Iterator[Case]:
         ("400: Content-Length", b"GET", b"Host: x\r\ncontent-LENGTH: 5"),
         ("400: Transfer-Encoding", b"HEAD", b"Host: x\r\nTransfer-Encoding: chunked"),
     ):
-        yield Case(name, "http", (get + method + b" / HTTP/1.1\r\n" + headers + b"\r\n\r\n" + get,), ends=True)
-    yield Case("400: two hosts in HTTP/1.0", "http", (b"GET / HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n",), ends=True)
-    yield Case("400: no headers at all", "http", (b"GET / HTTP/1.1\r\n\r\n" + get,), ends=True)
+        yield GoldenCase(name, "http", (get + method + b" / HTTP/1.1\r\n" + headers + b"\r\n\r\n" + get,), ends=True)
+    yield GoldenCase(
+        "400: two hosts in HTTP/1.0", "http", (b"GET / HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n",), ends=True
+    )
+    yield GoldenCase("400: no headers at all", "http", (b"GET / HTTP/1.1\r\n\r\n" + get,), ends=True)
 
 
-def _http_limits() -> Iterator[Case]:
+def _http_limits() -> Iterator[GoldenCase]:
     """A head is counted without the CRLF CRLF that ends it, and without the empty lines before it."""
     for limit, options in ((16 << 10, {}), (64, {"max-frame": "64"})):
         name = f"with --max-frame {options['max-frame']}" if options else "by default"
         longest = b"GET / HTTP/1.1\r\nHost: x\r\nX: ".ljust(limit, b"x")
         target = b"GET /".ljust(limit, b"t")
-        yield Case(f"a head of {limit} bytes {name}", "http", (b"\r\n" + longest + b"\r\n\r\n",), options=options)
-        yield Case(f"400: a head of {limit + 1} bytes {name}", "http", (longest + b"x\r\n\r\n",), options=options)
-        yield Case(f"400: {limit + 4} bytes without end {name}", "http", (longest + b"xxxx",), options=options)
-        yield Case(f"400: {limit + 4} bytes of a line {name}", "http", (target + b"tttt",), options=options)
+        yield GoldenCase(f"a head of {limit} bytes {name}", "http", (b"\r\n" + longest + b"\r\n\r\n",), options=options)
+        yield GoldenCase(f"400: a head of {limit + 1} bytes {name}", "http", (longest + b"x\r\n\r\n",), options=options)
+        yield GoldenCase(f"400: {limit + 4} bytes without end {name}", "http", (longest + b"xxxx",), options=options)
+        yield GoldenCase(f"400: {limit + 4} bytes of a line {name}", "http", (target + b"tttt",), options=options)

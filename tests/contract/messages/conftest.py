@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pytest
 
 from netdyno.model.contestant import Contestant
-from tests.contract.messages.transport import Transport, find_transports
+from tests.contract.messages.transport import TransportUnderTest, find_transports
 from tests.support.chosen import NOBODY, one_at_a_time, startable, targets, workloads_to_test
 from tests.support.server import Finished, Server
 
@@ -27,7 +27,7 @@ class Spoken:
     """A server and the transport over which it is talked to."""
 
     contestant: Contestant
-    transport: Transport
+    transport: TransportUnderTest
 
     @property
     def name(self) -> str:

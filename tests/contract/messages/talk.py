@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from tests.contract.messages.transport import Client, Transport
+from tests.contract.messages.transport import MessageClient, TransportUnderTest
 from tests.contract.talk import message, reply
 from tests.support.server import Server
 
@@ -13,10 +13,10 @@ PATIENCE_WITH_LOSS_S = 1.0
 """The wait for one message where some may be lost, before the next is sent."""
 
 
-class Talk:
+class MessageTalk:
     """Healthy clients that another's bad manners must not touch: one that speaks and, in chat, one that listens."""
 
-    def __init__(self, transport: Transport, server: Server, workload: str) -> None:
+    def __init__(self, transport: TransportUnderTest, server: Server, workload: str) -> None:
         self.workload = workload
         self.speaker = transport.client(server)
         self.listener = transport.client(server) if workload == "chat" else self.speaker
@@ -24,7 +24,7 @@ class Talk:
             client.join()
 
     @property
-    def clients(self) -> set[Client]:
+    def clients(self) -> set[MessageClient]:
         """Those that it has."""
         return {self.speaker, self.listener}
 
@@ -47,7 +47,7 @@ class Talk:
         raise AssertionError("a known client is not answered any more")
 
 
-def speak(clients: Iterable[Client], hearers: Iterable[Client], workload: str) -> None:
+def speak(clients: Iterable[MessageClient], hearers: Iterable[MessageClient], workload: str) -> None:
     """Each of them says something, and it is heard: by the others among `hearers` in chat, as an answer by itself
     elsewhere. So it has spoken, and does not give way where the table is full. What came before is passed over."""
     hearers = list(hearers)
@@ -60,7 +60,7 @@ def speak(clients: Iterable[Client], hearers: Iterable[Client], workload: str) -
                 pass
 
 
-def expect_nothing(client: Client, witness: Client, workload: str) -> None:
+def expect_nothing(client: MessageClient, witness: MessageClient, workload: str) -> None:
     """Check that all that `client` has sent so far has no effect, now or later, and that nothing else was sent to it.
     Afterwards it is known, and has sent one message more.
 
@@ -77,10 +77,12 @@ def expect_nothing(client: Client, witness: Client, workload: str) -> None:
 
 
 @contextmanager
-def talking(transport: Transport, server: Server, workload: str, *, alone: bool = True) -> Iterator[Talk]:
+def talking(
+    transport: TransportUnderTest, server: Server, workload: str, *, alone: bool = True
+) -> Iterator[MessageTalk]:
     """A conversation that is answered before and after the block; what goes wrong in it is the block's fault. Unless it
     is `alone`, in chat it may hear what others have said, too."""
-    talk = Talk(transport, server, workload)
+    talk = MessageTalk(transport, server, workload)
     check = talk.check if alone else talk.check_despite_loss
     try:
         check()
@@ -92,9 +94,9 @@ def talking(transport: Transport, server: Server, workload: str, *, alone: bool 
 
 
 @contextmanager
-def joined(transport: Transport, server: Server, how_many: int = 1) -> Iterator[list[Client]]:
+def joined(transport: TransportUnderTest, server: Server, how_many: int = 1) -> Iterator[list[MessageClient]]:
     """Yield this many clients that the server knows. They vanish when the block is done."""
-    clients: list[Client] = []
+    clients: list[MessageClient] = []
     try:
         for _ in range(how_many):
             clients.append(transport.client(server))

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 import pytest
 
 from tests.contract.messages.conftest import Spoken
-from tests.contract.messages.talk import Talk, expect_nothing, joined, speak, talking
-from tests.contract.messages.transport import BYE, FULL, HELO, WELC, Client, control
+from tests.contract.messages.talk import MessageTalk, expect_nothing, joined, speak, talking
+from tests.contract.messages.transport import BYE, FULL, HELO, WELC, MessageClient, control
 from tests.contract.talk import message, reply
 from tests.support import proc
 from tests.support.patience import PATIENCE_S, eventually
@@ -24,7 +24,7 @@ LAST_ONES = 20
 """Clients after a crowd, so many that each of a server's few threads has one of them after all of the crowd."""
 
 
-def ask(client: Client, witness: Client, workload: str, number: int) -> None:
+def ask(client: MessageClient, witness: MessageClient, workload: str, number: int) -> None:
     """A message, and its answer, which in chat another hears."""
     client.send(message(workload, client.identity, number))
     (witness if workload == "chat" else client).expect(reply(workload, client.identity, number))
@@ -84,7 +84,7 @@ def test_who_is_forgotten_hears_no_more(spoken: Spoken, workload: str) -> None:
         eventually(quiet, "who was forgotten still hears what the others say")
 
 
-def _hear(clients: list[Client], talk: Talk) -> bool:
+def _hear(clients: list[MessageClient], talk: MessageTalk) -> bool:
     """Whether one of them hears anything while others talk: what was under way when it left may reach it still."""
     talk.check()
     heard = [client.poll(0.1 if client is clients[0] else 0) for client in clients]  # all of them, also after a hit
@@ -173,7 +173,7 @@ def test_a_flood_of_hellos_is_refused_beyond_the_bound(spoken: Spoken, workload:
     assert totals["peers_refused"] >= FLOOD // 100 + 1
 
 
-def _say_hello_and_go(spoken: Spoken, server: Server, talk: Talk, crowd: list[Client]) -> None:
+def _say_hello_and_go(spoken: Spoken, server: Server, talk: MessageTalk, crowd: list[MessageClient]) -> None:
     for number in range(FLOOD):
         with spoken.transport.client(server) as visitor:
             if number % 100 == 0:
@@ -189,7 +189,7 @@ def _say_hello_and_go(spoken: Spoken, server: Server, talk: Talk, crowd: list[Cl
     talk.check()
 
 
-def _forget_what_was_said(crowd: list[Client]) -> None:
+def _forget_what_was_said(crowd: list[MessageClient]) -> None:
     for client in crowd:
         while client.poll(0) is not None:
             pass
@@ -214,7 +214,9 @@ def test_who_vanishes_is_told_so_and_forgotten_and_who_speaks_is_not(spoken: Spo
     raise AssertionError(f"never did the speakers speak often enough: once in {quiet_s:g} s")
 
 
-def _speak_until_told(workload: str, silent: Client, talker: Client, greeter: Client) -> tuple[float, float]:
+def _speak_until_told(
+    workload: str, silent: MessageClient, talker: MessageClient, greeter: MessageClient
+) -> tuple[float, float]:
     """Until the silent one gets its farewell. The longest time in s in which the others said nothing, and when they did
     last."""
     quiet_s, spoke = 0.0, time.monotonic()
@@ -231,7 +233,7 @@ def _speak_until_told(workload: str, silent: Client, talker: Client, greeter: Cl
     raise AssertionError(f"waited {PATIENCE_S:g} s and who is silent is not forgotten")
 
 
-def _hear_farewell(silent: Client, within_s: float) -> bytes | None:
+def _hear_farewell(silent: MessageClient, within_s: float) -> bytes | None:
     """The control message that comes within so long, if one does; what the talker says in chat is passed over."""
     deadline = time.monotonic() + within_s
     while (left_s := deadline - time.monotonic()) > 0:
@@ -241,7 +243,7 @@ def _hear_farewell(silent: Client, within_s: float) -> bytes | None:
     return None
 
 
-def _hear_the_rest(silent: Client, talker: Client) -> None:
+def _hear_the_rest(silent: MessageClient, talker: MessageClient) -> None:
     """One that was forgotten may still hear what was on its way, and in a group everything. It has heard all of that
     when it hears what is said next, known again. Nothing else was said to it, such as a second farewell."""
     silent.token ^= 1
@@ -253,7 +255,7 @@ def _hear_the_rest(silent: Client, talker: Client) -> None:
     assert not [datagram for datagram in heard if datagram.startswith(bytes(4))]
 
 
-def _heard_before(client: Client, awaited: bytes) -> list[bytes]:
+def _heard_before(client: MessageClient, awaited: bytes) -> list[bytes]:
     heard = []
     while (got := client.receive()) != awaited:
         heard.append(got)

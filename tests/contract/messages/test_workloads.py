@@ -11,13 +11,13 @@ import pytest
 from tests.contract.golden import wire
 from tests.contract.messages.conftest import Spoken
 from tests.contract.messages.talk import expect_nothing, joined, talking
-from tests.contract.messages.transport import Client
+from tests.contract.messages.transport import MessageClient
 from tests.contract.talk import message, reply
 from tests.support import proc
 from tests.support.patience import eventually
 
 
-def requests(workload: str, client: Client, numbers: list[int], sizes: list[int]) -> list[bytes]:
+def requests(workload: str, client: MessageClient, numbers: list[int], sizes: list[int]) -> list[bytes]:
     return [message(workload, client.identity, number, size) for number, size in zip(numbers, sizes, strict=True)]
 
 
@@ -97,7 +97,7 @@ def test_everybody_hears_everybody_once_and_each_in_order(spoken: Spoken, worklo
 @pytest.mark.workloads("chat")
 def test_who_comes_later_hears_those_who_were_there_and_is_heard_by_them(spoken: Spoken, workload: str) -> None:
     """From its welcome on, whatever threads they are known to."""
-    crowd: list[Client] = []
+    crowd: list[MessageClient] = []
     with spoken.serving(workload) as server, ExitStack() as stack:
         for _ in range(8):
             crowd.append(stack.enter_context(spoken.transport.client(server)))

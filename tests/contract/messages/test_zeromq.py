@@ -15,7 +15,7 @@ import zmq
 from tests.contract.golden import wire
 from tests.contract.messages.conftest import Spoken
 from tests.contract.messages.talk import expect_nothing, joined, speak, talking
-from tests.contract.messages.transport import BYE, HELO, WELC, Client, control
+from tests.contract.messages.transport import BYE, HELO, WELC, MessageClient, control
 from tests.contract.messages.transports.zmq import CONTEXT, ZmqClient
 from tests.contract.talk import message, reply
 from tests.support import proc
@@ -208,7 +208,7 @@ def test_a_socket_of_another_kind_is_no_client(spoken: Spoken, workload: str) ->
     assert totals["protocol_errors"] == 1
 
 
-def all_until_now(client: Client) -> list[bytes]:
+def all_until_now(client: MessageClient) -> list[bytes]:
     """What has been sent to the client so far: until a new HELO, repeated where its queue has no room for the answer,
     is welcomed."""
     heard: list[bytes] = []

@@ -1,5 +1,5 @@
 """What the tests need of a transport that carries messages (protocol/WIRE.md). A transport is a module in `transports/`
-with a class that derives from `Transport`; it is found there, and named nowhere else."""
+with a class that derives from `TransportUnderTest`; it is found there, and named nowhere else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def control(letters: bytes, token: int) -> bytes:
     return bytes(4) + letters + token.to_bytes(8, "big")
 
 
-class Client(ABC):
+class MessageClient(ABC):
     """One client of a server under test, well behaved or not. `identity` and the numbers from `next_number` go into the
     stamps of its messages, `token` into its control messages."""
 
@@ -42,7 +42,7 @@ class Client(ABC):
         self._numbers = itertools.count()
         self._owed: list[bytes] = []  # answers to HELOs that came late, and may still come
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> MessageClient:
         return self
 
     def __exit__(
@@ -122,7 +122,7 @@ class Client(ABC):
         self.expect(control(BYE, self.token))
 
 
-class Transport(ABC):
+class TransportUnderTest(ABC):
     """How servers of one transport are started and talked to."""
 
     name: str
@@ -148,7 +148,7 @@ class Transport(ABC):
         return ()
 
     @abstractmethod
-    def client(self, server: Server) -> Client:
+    def client(self, server: Server) -> MessageClient:
         """A new client that the server does not know yet. The caller closes it."""
 
     @contextmanager
@@ -173,8 +173,8 @@ class Transport(ABC):
                 server.stop()
 
 
-def find_transports() -> dict[str, Transport]:
+def find_transports() -> dict[str, TransportUnderTest]:
     """All of them, by name."""
     for module in pkgutil.iter_modules(transports.__path__):
         importlib.import_module(f"{transports.__name__}.{module.name}")
-    return {made.name: made for made in (kind() for kind in Transport.__subclasses__())}
+    return {made.name: made for made in (kind() for kind in TransportUnderTest.__subclasses__())}

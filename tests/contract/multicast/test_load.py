@@ -27,15 +27,15 @@ from tests.support.server import serving
 CLIENTS = 4
 ON_TIME = ("--warmup", "0ms")
 CHAT = ("--workload", "chat", "--audience", "all")
-Result = dict[str, Any]
+LoadJson = dict[str, Any]
 
 
 @contextmanager
-def loading(private: Namespace, generator: str, url: str, *options: str) -> Iterator[tuple[int, list[Result]]]:
+def loading(private: Namespace, generator: str, url: str, *options: str) -> Iterator[tuple[int, list[LoadJson]]]:
     """A load that runs. Gives where its events come, and a list that holds its result once the block is left."""
     events, writing = os.pipe()
     command = [*private.enter, generator, url, "-c", str(CLIENTS), "--json", "-", "--events-fd", str(writing)]
-    result: list[Result] = []
+    result: list[LoadJson] = []
     with subprocess.Popen([*command, *ON_TIME, *options], stdout=subprocess.PIPE, pass_fds=(writing,)) as load:
         os.close(writing)
         try:
@@ -48,7 +48,7 @@ def loading(private: Namespace, generator: str, url: str, *options: str) -> Iter
             os.close(events)
 
 
-def load(private: Namespace, generator: str, url: str, *options: str) -> Result:
+def load(private: Namespace, generator: str, url: str, *options: str) -> LoadJson:
     """A load from its beginning to its end."""
     with loading(private, generator, url, *options) as (_, result):
         pass
@@ -65,7 +65,7 @@ def wait_for(event: str, events: int) -> None:
         output += piece
 
 
-def failed(result: Result) -> list[str]:
+def failed(result: LoadJson) -> list[str]:
     """Return the generator's own failed audits of the truth of its result; its speed depends on the machine."""
     return [audit["detail"] for audit in result["audits"] if audit["name"] == "verification" and not audit["passed"]]
 
@@ -122,7 +122,7 @@ def test_what_the_servers_socket_drops_is_lost_for_each_who_should_have_got_it(
     assert messages["duplicated"] == messages["corrupt"] == 0
 
 
-class Faulty:
+class FaultyChat:
     """A chat server that drops each 7th message of the load, and sends each 11th twice."""
 
     def __init__(self, sockets: Inside) -> None:
@@ -165,7 +165,7 @@ class Faulty:
 
 
 def test_loss_and_doubling_are_counted_to_the_message(generator: str, private: Namespace, sockets: Inside) -> None:
-    server = Faulty(sockets)
+    server = FaultyChat(sockets)
     with server.socket:
         thread = threading.Thread(target=server.serve, daemon=True)
         thread.start()

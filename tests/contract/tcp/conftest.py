@@ -26,7 +26,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.model.contestant import Contestant
-from tests.contract.tcp.talk import Talk, TalkInTurns
+from tests.contract.tcp.talk import StreamTalk, TalkInTurns
 from tests.support import proc
 from tests.support.chosen import NOBODY, one_at_a_time, quickly_compiled, startable, targets, workloads_to_test
 from tests.support.patience import eventually
@@ -39,7 +39,7 @@ MOST_CLIENTS = 128
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedContestant:
     """A running server of one contestant for one workload."""
 
     contestant: Contestant
@@ -152,25 +152,25 @@ def contestant(request: pytest.FixtureRequest, tmp_path: Path) -> Contestant:
 
 
 @pytest.fixture(scope="session")
-def served(request: pytest.FixtureRequest) -> Iterator[Served]:
+def served(request: pytest.FixtureRequest) -> Iterator[ServedContestant]:
     """A server shared by all tests of one contestant and workload. It must end in order when they are done."""
     contestant, workload = request.param
     startable(contestant, "server")
     with serving(contestant.command, "--workload", workload, *EXPLICIT, *threads_for(contestant)) as server:
-        yield Served(contestant, workload, server)
+        yield ServedContestant(contestant, workload, server)
 
 
 @pytest.fixture
-def talk(served: Served) -> Iterator[Talk]:
+def talk(served: ServedContestant) -> Iterator[StreamTalk]:
     """A healthy conversation beside whatever the test does. It is answered before and after the test (and during it,
     where the test calls `check` and the server serves several at a time), and afterwards the server holds no more
     descriptors than before."""
     server = served.server
     server.expect_alive()
-    with Talk(server, served.workload) as first:
+    with StreamTalk(server, served.workload) as first:
         first.check()
     descriptors = _settled_descriptors(server)
-    conversation = TalkInTurns if serves_one_at_a_time(served.contestant) else Talk
+    conversation = TalkInTurns if serves_one_at_a_time(served.contestant) else StreamTalk
     with conversation(server, served.workload) as talking:
         talking.check()
         yield talking

@@ -59,7 +59,7 @@ def joined(server: Server, workload: str, receive_buffer: int | None = None) -> 
     return client
 
 
-class Talk:
+class StreamTalk:
     """Healthy clients that another client's bad manners must not touch.
 
     Request and reply are one client's affair, but for chat, where a second one listens. All that the listener gets is a
@@ -74,7 +74,7 @@ class Talk:
         self.listener = joined(server, workload) if workload == "chat" else self.speaker
         self._heard: dict[int, int] = {}
 
-    def __enter__(self) -> Talk:
+    def __enter__(self) -> StreamTalk:
         return self
 
     def __exit__(
@@ -131,7 +131,7 @@ class Talk:
         return self.listener.frame()
 
 
-class TalkInTurns(Talk):
+class TalkInTurns(StreamTalk):
     """The same with a server that serves one client at a time: healthy clients come when those of the test have left,
     and leave before the next."""
 
@@ -150,7 +150,7 @@ class TalkInTurns(Talk):
         """Say something and have it answered, unless a client of the test is connected."""
         self._clients = [client for client in self._clients if client.is_open]
         if not self._clients:
-            with Talk(self.server, self.workload) as talk:
+            with StreamTalk(self.server, self.workload) as talk:
                 talk.check()
 
     def client(self) -> Client:

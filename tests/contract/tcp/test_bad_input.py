@@ -8,8 +8,8 @@ from contextlib import ExitStack
 import pytest
 
 from tests.contract.golden import wire
-from tests.contract.tcp.conftest import Served
-from tests.contract.tcp.talk import HttpReply, Talk
+from tests.contract.tcp.conftest import ServedContestant
+from tests.contract.tcp.talk import HttpReply, StreamTalk
 from tests.support import proc
 from tests.support.background import in_background
 from tests.support.patience import eventually
@@ -49,7 +49,7 @@ BROKEN: dict[str, dict[str, bytes]] = {
 
 
 @pytest.mark.once_a_language
-def test_one_byte_at_a_time(talk: Talk) -> None:
+def test_one_byte_at_a_time(talk: StreamTalk) -> None:
     with talk.client() as slow:
         for _ in range(3):
             number, message = talk.message(slow)
@@ -61,7 +61,7 @@ def test_one_byte_at_a_time(talk: Talk) -> None:
 
 
 @pytest.mark.once_a_language
-def test_several_messages_in_one_segment(talk: Talk) -> None:
+def test_several_messages_in_one_segment(talk: StreamTalk) -> None:
     with talk.client() as client:
         numbered = [talk.message(client) for _ in range(50)]
         client.send(b"".join(message for _, message in numbered))
@@ -69,7 +69,7 @@ def test_several_messages_in_one_segment(talk: Talk) -> None:
 
 
 @pytest.mark.once_a_language
-def test_messages_cut_across_segments(talk: Talk) -> None:
+def test_messages_cut_across_segments(talk: StreamTalk) -> None:
     cut = random.Random(2)
     with talk.client() as client:
         numbered = [talk.message(client, size=cut.randint(wire.STAMP_MINIMUM, 300)) for _ in range(100)]
@@ -91,7 +91,7 @@ def _stamp_size(workload: str, message: bytes) -> int:
 
 
 @pytest.mark.once_a_language
-def test_a_large_message(talk: Talk) -> None:
+def test_a_large_message(talk: StreamTalk) -> None:
     """Larger than the socket buffers, so that neither side can send it in one piece."""
     size = 15_000 if talk.workload == "http" else 1_000_000
     with talk.client() as client:
@@ -102,7 +102,7 @@ def test_a_large_message(talk: Talk) -> None:
 
 @pytest.mark.once_a_language
 @pytest.mark.workloads(*BROKEN)
-def test_a_broken_stream_ends_after_the_replies_it_is_owed(served: Served, talk: Talk) -> None:
+def test_a_broken_stream_ends_after_the_replies_it_is_owed(served: ServedContestant, talk: StreamTalk) -> None:
     for kind, broken in BROKEN[served.workload].items():
         with talk.client() as bad:
             number, message = talk.message(bad)
@@ -121,7 +121,7 @@ def test_a_broken_stream_ends_after_the_replies_it_is_owed(served: Served, talk:
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
-def test_who_stays_after_the_end_of_a_broken_stream_is_let_go(served: Served, talk: Talk) -> None:
+def test_who_stays_after_the_end_of_a_broken_stream_is_let_go(served: ServedContestant, talk: StreamTalk) -> None:
     """The server ends its stream and waits for the client to end its own, but not for ever."""
     pid = served.server.pid
     before = proc.descriptors(pid)
@@ -132,7 +132,7 @@ def test_who_stays_after_the_end_of_a_broken_stream_is_let_go(served: Served, ta
 
 
 @pytest.mark.once_a_language
-def test_a_truncated_message_then_close(talk: Talk) -> None:
+def test_a_truncated_message_then_close(talk: StreamTalk) -> None:
     for size in (1, 3, 4, 5, 30):
         bad = talk.client()
         _, message = talk.message(bad, size=1000)
@@ -142,7 +142,7 @@ def test_a_truncated_message_then_close(talk: Talk) -> None:
         talk.check()
 
 
-def test_half_close_gets_every_reply_then_the_end(served: Served, talk: Talk) -> None:
+def test_half_close_gets_every_reply_then_the_end(served: ServedContestant, talk: StreamTalk) -> None:
     with talk.client() as client:
         numbered = [talk.message(client) for _ in range(20)]
         client.send(b"".join(message for _, message in numbered))
@@ -154,7 +154,7 @@ def test_half_close_gets_every_reply_then_the_end(served: Served, talk: Talk) ->
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("echo", "lines", "rpc", "http")
-def test_half_close_after_more_replies_than_the_socket_buffers_hold(served: Served, talk: Talk) -> None:
+def test_half_close_after_more_replies_than_the_socket_buffers_hold(served: ServedContestant, talk: StreamTalk) -> None:
     size, count = (15_000, 300) if served.workload == "http" else (200_000, 20)
     with talk.client() as client:
         numbered = [talk.message(client, size=size) for _ in range(count)]
@@ -170,7 +170,7 @@ def test_half_close_after_more_replies_than_the_socket_buffers_hold(served: Serv
 
 
 @pytest.mark.workloads("rpc")
-def test_half_close_while_a_request_is_served_and_another_waits(served: Served, talk: Talk) -> None:
+def test_half_close_while_a_request_is_served_and_another_waits(served: ServedContestant, talk: StreamTalk) -> None:
     with talk.client() as client:
         for number in range(2):
             client.send(wire.frame(wire.request(number, b"s", 50_000)))
@@ -183,7 +183,7 @@ def test_half_close_while_a_request_is_served_and_another_waits(served: Served, 
 
 @pytest.mark.once_a_language
 @pytest.mark.workloads("lines")
-def test_an_unterminated_last_line_is_echoed_at_the_end(talk: Talk) -> None:
+def test_an_unterminated_last_line_is_echoed_at_the_end(talk: StreamTalk) -> None:
     with talk.client() as client:
         client.send(b"no newline")
         talk.check()
@@ -191,7 +191,7 @@ def test_an_unterminated_last_line_is_echoed_at_the_end(talk: Talk) -> None:
         assert client.rest() == b"no newline"
 
 
-def test_reset(talk: Talk) -> None:
+def test_reset(talk: StreamTalk) -> None:
     """The RST meets the server in every state: idle, inside a message, with a reply on its way."""
     for part in ("nothing", "half a message", "a message", "a large message") * 3:
         bad = talk.client()
@@ -203,7 +203,7 @@ def test_reset(talk: Talk) -> None:
 
 @pytest.mark.several_clients(True)
 @pytest.mark.once_a_language
-def test_silent_clients_hold_up_nobody(talk: Talk) -> None:
+def test_silent_clients_hold_up_nobody(talk: StreamTalk) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(talk.client()) for _ in range(20)]
         for _ in range(3):
@@ -215,7 +215,7 @@ def test_silent_clients_hold_up_nobody(talk: Talk) -> None:
 
 @pytest.mark.once_a_family
 @pytest.mark.one_workload
-def test_hundreds_of_connects_and_closes(talk: Talk) -> None:
+def test_hundreds_of_connects_and_closes(talk: StreamTalk) -> None:
     for attempt in range(400):
         client = talk.client()
         if attempt % 3:
@@ -227,7 +227,7 @@ def test_hundreds_of_connects_and_closes(talk: Talk) -> None:
 
 
 @pytest.mark.several_clients(True)
-def test_many_connections_at_once(served: Served, talk: Talk) -> None:
+def test_many_connections_at_once(served: ServedContestant, talk: StreamTalk) -> None:
     with ExitStack() as stack:
         crowd = [stack.enter_context(talk.client()) for _ in range(100)]
         for client in crowd if served.workload != "chat" else crowd[:10]:

@@ -13,8 +13,8 @@ import pytest
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message
-from tests.contract.tcp.conftest import Served, threads_for
-from tests.contract.tcp.talk import Talk, joined
+from tests.contract.tcp.conftest import ServedContestant, threads_for
+from tests.contract.tcp.talk import StreamTalk, joined
 from tests.support.client import Client
 from tests.support.patience import PATIENCE_S
 from tests.support.server import Server, serving
@@ -96,7 +96,7 @@ SIZES = tuple(random.Random(seed).choice((28, 60, 700, 5000)) for seed in range(
 
 @pytest.mark.unsafe(False)
 @pytest.mark.workloads("chat")
-def test_everybody_talks_to_the_others(served: Served) -> None:
+def test_everybody_talks_to_the_others(served: ServedContestant) -> None:
     everybody_talks(served.server, 8, SIZES, to_self=False)
 
 
@@ -129,7 +129,7 @@ def talking_to_all(contestant: Contestant, workload: str, mode: str) -> Iterator
 
 
 @pytest.mark.workloads("chat")
-def test_members_come_and_go_while_others_talk(served: Served, talk: Talk) -> None:
+def test_members_come_and_go_while_others_talk(served: ServedContestant, talk: StreamTalk) -> None:
     """A broadcast meets connections in every state; the two that stay hear everything."""
     for _ in range(50):
         guests = [talk.client() for _ in range(3)]

@@ -10,8 +10,8 @@ import pytest
 from netdyno.kit.paths import ROOT
 from netdyno.model.contestant import Contestant
 from netdyno.question.contestants.contestants import discover
-from tests.contract.tcp.conftest import Served
-from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.conftest import ServedContestant
+from tests.contract.tcp.talk import StreamTalk
 from tests.support import proc
 from tests.support.server import Finished, run, serving
 
@@ -73,7 +73,7 @@ def test_who_has_no_tls_says_why() -> None:
 
 @pytest.mark.once_a_language
 @pytest.mark.one_workload
-def test_it_listens_on_loopback_alone(served: Served) -> None:
+def test_it_listens_on_loopback_alone(served: ServedContestant) -> None:
     server = served.server
     listening = [row for row in proc.tcp_rows(server.pid, server.address[1]) if row.state == proc.LISTEN]
     assert listening
@@ -88,7 +88,7 @@ def test_it_listens_where_it_is_told(contestant: Contestant, host: str) -> None:
     with serving(contestant.command, "--workload", workload, "--listen", f"{scheme}://{host}:0") as server:
         if host != "localhost":
             assert server.address[0] == host
-        with Talk(server, workload) as talk:
+        with StreamTalk(server, workload) as talk:
             talk.check()
 
 
@@ -99,7 +99,7 @@ def test_a_port_that_is_taken_and_is_free_again_at_once(contestant: Contestant) 
     options = ("--workload", contestant.manifest.workloads[0], "--listen")
     with (
         serving(contestant.command, *options, f"tcp://{host}:0") as server,
-        Talk(server, contestant.manifest.workloads[0]) as talk,
+        StreamTalk(server, contestant.manifest.workloads[0]) as talk,
     ):
         talk.check()
         address = server.address
@@ -164,7 +164,7 @@ def test_it_has_as_many_threads_as_asked_or_refuses(contestant: Contestant) -> N
     workload, counts = contestant.manifest.workloads[0], []
     for threads in (1, 4):
         options = ("--workload", workload, "--threads", str(threads))
-        with serving(contestant.command, *options) as server, Talk(server, workload) as talk:
+        with serving(contestant.command, *options) as server, StreamTalk(server, workload) as talk:
             talk.check()
             counts.append((len(proc.family(server.pid)), proc.threads(server.pid)))
     assert 3 in [more - fewer for fewer, more in zip(*counts, strict=True)]

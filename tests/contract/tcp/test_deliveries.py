@@ -24,7 +24,7 @@ SAID_AT_ONCE = 8
 an acknowledgement (RFC 6928), beyond which it joins by itself."""
 
 
-class Room:
+class ListeningRoom:
     """A speaker, and listeners that have heard all it said so far."""
 
     def __init__(self, speaker: Client, listeners: list[Client]) -> None:
@@ -41,24 +41,24 @@ class Room:
 
 
 @contextmanager
-def room(contestant: Contestant, deliveries: str) -> Iterator[tuple[Server, Room]]:
+def room(contestant: Contestant, deliveries: str) -> Iterator[tuple[Server, ListeningRoom]]:
     """A server, and a room in which nothing is on its way."""
     options = ("--workload", "chat", "--deliveries", deliveries, *room_for(contestant, 1 + LISTENERS))
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         speaker, *listeners = (stack.enter_context(joined(server, "chat")) for _ in range(1 + LISTENERS))
-        inside = Room(speaker, listeners)
+        inside = ListeningRoom(speaker, listeners)
         inside.say(1)
         yield server, inside
 
 
-def count_calls(tool: str, server: Server, inside: Room, folder: Path) -> int:
+def count_calls(tool: str, server: Server, inside: ListeningRoom, folder: Path) -> int:
     """Return the number of calls of the server that send to the listeners' sockets, which one process has."""
     remotes = {listener.address for listener in inside.listeners}
     pid, descriptors = proc.find_holder(server.pid, server.address[1], remotes)
     return count_sending_calls(tool, pid, descriptors, lambda: inside.say(SAID_AT_ONCE), folder)
 
 
-def count_segments(inside: Room) -> int:
+def count_segments(inside: ListeningRoom) -> int:
     """What the listeners' kernel got (TCP_INFO, tcpi_data_segs_in): one for each send, where no call can be seen, as
     Nagle's algorithm is off."""
 

@@ -11,9 +11,9 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
-from tests.contract.golden.sessions import Options, Outcome, serve
-from tests.contract.golden.vectors import Case, cases
-from tests.contract.tcp.conftest import Served, threads_for
+from tests.contract.golden.sessions import SessionOptions, SessionOutcome, serve
+from tests.contract.golden.vectors import GoldenCase, cases
+from tests.contract.tcp.conftest import ServedContestant, threads_for
 from tests.support.client import Client
 from tests.support.golden import undated
 from tests.support.server import Server, serving
@@ -26,23 +26,23 @@ SPLIT = {"write-mode": "split"}
 """Settings that do not show in the bytes of a stream: test_options.py counts the segments."""
 
 
-def outcome(case: Case) -> Outcome:
+def outcome(case: GoldenCase) -> SessionOutcome:
     """What the reference makes of a case when the client half-closes after it."""
-    return serve(case.workload, Options.parse(case.options), b"".join(case.chunks), ends=True)
+    return serve(case.workload, SessionOptions.parse(case.options), b"".join(case.chunks), ends=True)
 
 
-def of_workload(workload: str) -> list[Case]:
+def of_workload(workload: str) -> list[GoldenCase]:
     """Without those that take seconds, and by options, so that few servers are needed."""
     mine = [case for case in cases() if case.workload == workload and _service_ns(case) <= LONGEST_SERVICE_NS]
     return sorted(mine, key=lambda case: sorted(case.options.items()))
 
 
-def _service_ns(case: Case) -> int:
+def _service_ns(case: GoldenCase) -> int:
     return sum(int(str(effect.get("wait", 0))) + int(str(effect.get("burn", 0))) for effect in outcome(case).effects)
 
 
 @pytest.mark.workloads("echo", "lines", "rpc", "http")
-def test_golden_streams(served: Served) -> None:
+def test_golden_streams(served: ServedContestant) -> None:
     """Against the server that other tests use. That each loop counts what is malformed is in test_shutdown.py."""
     for case in of_workload(served.workload):
         if case.options == OF_LOOPS:
@@ -63,7 +63,7 @@ def test_golden_streams_with_other_options(contestant: Contestant, workload: str
     play(contestant, workload, [case for case in visible if case.options not in (OF_LOOPS, SPLIT)])
 
 
-def play(contestant: Contestant, workload: str, chosen: list[Case]) -> None:
+def play(contestant: Contestant, workload: str, chosen: list[GoldenCase]) -> None:
     """Play these cases, sorted by their options, against one server for each set of options."""
     for options, group in itertools.groupby(chosen, key=lambda case: case.options):
         arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
@@ -72,7 +72,7 @@ def play(contestant: Contestant, workload: str, chosen: list[Case]) -> None:
             assert server.stop()["protocol_errors"] == errors, options
 
 
-def converse_all(server: Server, workload: str, group: list[Case]) -> Iterator[int]:
+def converse_all(server: Server, workload: str, group: list[GoldenCase]) -> Iterator[int]:
     """Play these cases in turn; yields the protocol errors of each.
 
     One listener hears all of a chat: a second one may meet a thread on which the case before is still on its way.
@@ -90,7 +90,7 @@ def converse_all(server: Server, workload: str, group: list[Case]) -> Iterator[i
             yield outcome(case).protocol_errors
 
 
-def converse(server: Server, case: Case) -> bytes:
+def converse(server: Server, case: GoldenCase) -> bytes:
     """Play one case; all that comes back to its client."""
     with Client(server.address) as client:
         with suppress(BrokenPipeError, ConnectionResetError):  # the server may have closed before all is said
@@ -100,7 +100,7 @@ def converse(server: Server, case: Case) -> bytes:
         return client.rest_until_closed()
 
 
-def check_replies(case: Case, came: bytes) -> None:
+def check_replies(case: GoldenCase, came: bytes) -> None:
     """Compare all that came back with what the reference sends."""
     expected = written(case, "write")
     if case.workload == "http":
@@ -118,7 +118,7 @@ def join(server: Server, listener: Client, hears_itself: bool) -> None:
         assert listener.frame() == b"h"
 
 
-def written(case: Case, kind: str) -> bytes:
+def written(case: GoldenCase, kind: str) -> bytes:
     """The bytes of all effects of a kind."""
     parts = [effect[kind] for effect in outcome(case).effects if kind in effect]
     return b"".join(bytes.fromhex("".join(part) if isinstance(part, list) else str(part)) for part in parts)

@@ -10,14 +10,14 @@ from email.utils import formatdate, parsedate_to_datetime
 
 import pytest
 
-from tests.contract.tcp.conftest import Served
-from tests.contract.tcp.talk import HttpReply, Talk
+from tests.contract.tcp.conftest import ServedContestant
+from tests.contract.tcp.talk import HttpReply, StreamTalk
 
 pytestmark = pytest.mark.workloads("http")
 
 
 @pytest.mark.once_a_language
-def test_python_http_client(served: Served, talk: Talk) -> None:
+def test_python_http_client(served: ServedContestant, talk: StreamTalk) -> None:
     host, port = served.server.address
     connection = http.client.HTTPConnection(host, port, timeout=30)
     for number in range(20):
@@ -31,7 +31,7 @@ def test_python_http_client(served: Served, talk: Talk) -> None:
 
 @pytest.mark.once_a_language
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_curl(served: Served, talk: Talk) -> None:
+def test_curl(served: ServedContestant, talk: StreamTalk) -> None:
     host, port = served.server.address
     urls = [f"http://{host}:{port}/curl/{number}" for number in range(3)]
     done = subprocess.run(
@@ -46,7 +46,7 @@ def test_curl(served: Served, talk: Talk) -> None:
 
 
 @pytest.mark.once_a_language
-def test_a_reply_has_the_date(served: Served, talk: Talk) -> None:
+def test_a_reply_has_the_date(served: ServedContestant, talk: StreamTalk) -> None:
     host, port = served.server.address
     connection = http.client.HTTPConnection(host, port, timeout=30)
     for seconds in (0.0, 1.1):  # it changes with each second
@@ -63,7 +63,7 @@ def test_a_reply_has_the_date(served: Served, talk: Talk) -> None:
 
 
 @pytest.mark.once_a_language
-def test_head_and_keep_alive_of_old(served: Served, talk: Talk) -> None:
+def test_head_and_keep_alive_of_old(served: ServedContestant, talk: StreamTalk) -> None:
     host, port = served.server.address
     connection = http.client.HTTPConnection(host, port, timeout=30)
     for method, body in (("HEAD", b""), ("GET", b"/x"), ("HEAD", b"")):
@@ -80,7 +80,7 @@ def test_head_and_keep_alive_of_old(served: Served, talk: Talk) -> None:
 
 
 @pytest.mark.once_a_family
-def test_pipelining_with_a_close_at_the_end(talk: Talk) -> None:
+def test_pipelining_with_a_close_at_the_end(talk: StreamTalk) -> None:
     with talk.client() as client:
         get = b"GET /%d HTTP/1.1\r\nHost: x\r\n%s\r\n"
         client.send(b"".join(get % (number, b"") for number in range(100)) + get % (100, b"Connection: close\r\n"))
@@ -108,7 +108,7 @@ def test_pipelining_with_a_close_at_the_end(talk: Talk) -> None:
         (b"GET /x HTTP/1.1\r\nX: " + b"x" * (16 << 10) + b"\r\n", 400),
     ],
 )
-def test_a_request_after_which_the_server_closes(talk: Talk, head: bytes, status: int) -> None:
+def test_a_request_after_which_the_server_closes(talk: StreamTalk, head: bytes, status: int) -> None:
     with talk.client() as client:
         client.send(head + b"\r\n")
         reply = HttpReply(client)
@@ -120,7 +120,7 @@ def test_a_request_after_which_the_server_closes(talk: Talk, head: bytes, status
 
 
 @pytest.mark.once_a_language
-def test_the_replies_before_a_bad_request_are_sent(talk: Talk) -> None:
+def test_the_replies_before_a_bad_request_are_sent(talk: StreamTalk) -> None:
     with talk.client() as client:
         get = b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"
         client.send(get % 1 + get % 2 + b"nonsense\r\n\r\n" + get % 3)

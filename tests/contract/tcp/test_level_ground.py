@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from netdyno.model.contestant import Contestant
 from tests.contract.tcp.conftest import serves_one_at_a_time, threads_for
-from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.talk import StreamTalk
 from tests.contract.tcp.test_options import nodelay
 from tests.support import proc
 from tests.support.ground import by_the_harness, expect_level
@@ -21,7 +21,7 @@ def test_every_thread_stands_on_the_same_ground(contestant: Contestant) -> None:
     with ExitStack() as stack:
         server = stack.enter_context(started)
         count = 1 if serves_one_at_a_time(contestant) else 3
-        talks = [stack.enter_context(Talk(server, workload)) for _ in range(count)]
+        talks = [stack.enter_context(StreamTalk(server, workload)) for _ in range(count)]
         for talk in talks:
             talk.check()
         for pid in proc.family(server.pid):

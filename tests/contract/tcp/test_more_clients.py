@@ -12,8 +12,8 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.talk import message
-from tests.contract.tcp.conftest import Served, room_for
-from tests.contract.tcp.talk import Talk, expect_reply
+from tests.contract.tcp.conftest import ServedContestant, room_for
+from tests.contract.tcp.talk import StreamTalk, expect_reply
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import eventually
@@ -49,7 +49,7 @@ class Asker:
 @pytest.mark.clients("any")
 @pytest.mark.one_workload
 @pytest.mark.workloads("echo", "lines", "rpc", "http")
-def test_more_clients_than_threads_are_served_together(served: Served, talk: Talk) -> None:
+def test_more_clients_than_threads_are_served_together(served: ServedContestant, talk: StreamTalk) -> None:
     """Than the three which it has at the most, beside those that come with connections."""
     with ExitStack() as stack:
         crowd = [stack.enter_context(talk.client()) for _ in range(7)]
@@ -191,7 +191,7 @@ MANY = 20
 @pytest.mark.clients("any")
 @pytest.mark.one_workload
 @pytest.mark.workloads("echo", "lines", "rpc", "http")
-def test_descriptors_per_client(served: Served, talk: Talk) -> None:
+def test_descriptors_per_client(served: ServedContestant, talk: StreamTalk) -> None:
     """The harness provides for as many as the manifest says."""
     with ExitStack() as stack:
         before = proc.descriptors(served.server.pid)

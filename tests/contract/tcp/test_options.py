@@ -11,8 +11,8 @@ import pytest
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message
-from tests.contract.tcp.conftest import Served, room_for
-from tests.contract.tcp.talk import Talk, ask, expect_reply, joined
+from tests.contract.tcp.conftest import ServedContestant, room_for
+from tests.contract.tcp.talk import StreamTalk, ask, expect_reply, joined
 from tests.support import kernel, proc
 from tests.support.client import Client
 from tests.support.patience import eventually
@@ -28,13 +28,13 @@ def ask_socket(server: Server, row: Callable[[proc.TcpRow], bool], question: Cal
                 try:
                     with kernel.duplicated(pid, fd) as socket:
                         answers.append(question(socket))
-                except kernel.NotAllowedError as error:
+                except kernel.DescriptorNotAllowedError as error:
                     pytest.skip(f"cannot look into the server's sockets here: {error}")
     return answers
 
 
 @pytest.mark.one_workload
-def test_nodelay(served: Served, talk: Talk) -> None:
+def test_nodelay(served: ServedContestant, talk: StreamTalk) -> None:
     with talk.client() as client:
         number, payload = talk.message(client)
         client.send(payload)
@@ -68,7 +68,7 @@ def _backlogs(server: Server) -> list[int]:
 
 
 @pytest.mark.workloads("rpc", "chat")
-def test_write_mode_gathered(served: Served) -> None:
+def test_write_mode_gathered(served: ServedContestant) -> None:
     _expect_segments(served.server, served.workload, ROUNDS)
 
 
@@ -138,7 +138,7 @@ def test_service_time_is_spent(contestant: Contestant, workload: str) -> None:
     options = ("--workload", workload, "--service-time", "50ms", *room_for(contestant, 2))
     with (
         serving(contestant.command, *options) as server,
-        Talk(server, workload) as talk,
+        StreamTalk(server, workload) as talk,
     ):
         begin = time.monotonic()
         talk.check()
@@ -176,7 +176,7 @@ def test_a_short_service_time_costs_little_cpu(contestant: Contestant, workload:
 
 @pytest.mark.several_clients(True)
 @pytest.mark.workloads("rpc")
-def test_waiting_holds_up_no_other_connection_and_costs_no_cpu(served: Served, talk: Talk) -> None:
+def test_waiting_holds_up_no_other_connection_and_costs_no_cpu(served: ServedContestant, talk: StreamTalk) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(talk.client()) for _ in range(50)]
         cpu, begin = proc.cpu_seconds(served.server.pid), time.monotonic()
@@ -193,7 +193,7 @@ def test_waiting_holds_up_no_other_connection_and_costs_no_cpu(served: Served, t
 @pytest.mark.several_clients(True)
 @pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
-def test_a_long_wait_of_one_client_and_quick_answers_for_another(served: Served, talk: Talk) -> None:
+def test_a_long_wait_of_one_client_and_quick_answers_for_another(served: ServedContestant, talk: StreamTalk) -> None:
     with talk.client() as patient, talk.client() as quick:
         patient.send(wire.frame(wire.request(1, b"long", 1_000_000)))
         served.server.wait_read(patient.address)
@@ -205,7 +205,7 @@ def test_a_long_wait_of_one_client_and_quick_answers_for_another(served: Served,
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
-def test_requests_of_one_connection_are_served_in_order(talk: Talk) -> None:
+def test_requests_of_one_connection_are_served_in_order(talk: StreamTalk) -> None:
     durations_us = [100_000, 0, 20_000, 1, 0]
     with talk.client() as client:
         client.send(b"".join(wire.frame(wire.request(token, b"s", us)) for token, us in enumerate(durations_us)))
@@ -229,7 +229,7 @@ def test_burning_costs_that_much_cpu(contestant: Contestant, workload: str) -> N
 def test_a_thread_per_connection(contestant: Contestant) -> None:
     if contestant.manifest.threads != "per-connection":
         pytest.skip("not this model")
-    with serving(contestant.command, "--workload", "echo") as server, Talk(server, "echo") as talk:
+    with serving(contestant.command, "--workload", "echo") as server, StreamTalk(server, "echo") as talk:
         talk.check()
         alone = proc.threads(server.pid)
         with ExitStack() as stack:

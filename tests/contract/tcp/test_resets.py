@@ -8,8 +8,8 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
-from tests.contract.tcp.conftest import Served, threads_for
-from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.conftest import ServedContestant, threads_for
+from tests.contract.tcp.talk import StreamTalk
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import eventually
@@ -22,7 +22,7 @@ LONGEST_US = 10_000_000
 
 
 @pytest.mark.workloads("rpc")
-def test_a_reset_ends_the_wait_of_a_service(served: Served, talk: Talk) -> None:
+def test_a_reset_ends_the_wait_of_a_service(served: ServedContestant, talk: StreamTalk) -> None:
     """Neither its socket nor its thread is kept until the service time is over. A client that only ends its own stream
     has not left: it is still answered."""
     server = served.server
@@ -56,7 +56,7 @@ def test_neither_a_reset_nor_a_stop_is_a_protocol_error(contestant: Contestant, 
     request = wire.frame(wire.request(1, b"s"))
     with (
         serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
-        Talk(server, workload) as talk,
+        StreamTalk(server, workload) as talk,
     ):
         for _ in range(5):
             talk.check()
@@ -89,7 +89,7 @@ def test_bytes_that_never_left_are_not_counted(contestant: Contestant, workload:
     """A client that reads nothing leaves replies in the server, which the kernel never takes when it resets."""
     with (
         serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
-        Talk(server, workload) as talk,
+        StreamTalk(server, workload) as talk,
     ):
         stuck = Client(server.address, receive_buffer=4096)
         stuck.socket.settimeout(0.3)

@@ -12,8 +12,8 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
-from tests.contract.tcp.conftest import Served, room_for
-from tests.contract.tcp.talk import Talk
+from tests.contract.tcp.conftest import ServedContestant, room_for
+from tests.contract.tcp.talk import StreamTalk
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import eventually
@@ -57,7 +57,7 @@ UNFINISHED = {
 @pytest.mark.several_clients(True)
 @pytest.mark.once_a_family
 @pytest.mark.workloads("lines", "rpc", "chat", "http")
-def test_memory_does_not_grow_with_unfinished_messages(served: Served, talk: Talk) -> None:
+def test_memory_does_not_grow_with_unfinished_messages(served: ServedContestant, talk: StreamTalk) -> None:
     """The first rounds fill what allocators and runtimes keep; after them memory stays where it is. How many those are
     is a collector's to choose, of each process (Node.js 18 takes its time), but a server that leaks grows in each six
     of them."""
@@ -85,7 +85,7 @@ def test_memory_does_not_grow_with_unfinished_messages(served: Served, talk: Tal
 
 
 @pytest.mark.one_workload
-def test_connections_give_back_what_they_took(served: Served, talk: Talk) -> None:
+def test_connections_give_back_what_they_took(served: ServedContestant, talk: StreamTalk) -> None:
     """Each descriptor and thread, and its memory. A JIT may compile in the first what is hot, which takes memory of its
     own."""
     server, most, sizes = served.server, (0, 0), []
@@ -120,7 +120,7 @@ def held(pid: int) -> tuple[int, int]:
 
 @pytest.mark.several_clients(True)
 @pytest.mark.one_workload
-def test_running_out_of_descriptors(served: Served, talk: Talk) -> None:
+def test_running_out_of_descriptors(served: ServedContestant, talk: StreamTalk) -> None:
     """Connected clients are served on, and the server does not spin. The rest waits in the kernel's queue, and is
     served when others have left; or, where the manifest says so, it is closed, and newcomers are served then."""
     server = served.server
@@ -177,7 +177,7 @@ def run_out_of_memory(server: Server, workload: str, make_client: type[Client]) 
     """Leave the server without memory for what a crowd of clients sends, and expect that it serves others. Returns its
     totals."""
     unfinished = wire.header(1 << 20) + b"x" * ((1 << 20) - 1)
-    with Talk(server, workload, make_client) as talk, ExitStack() as stack:
+    with StreamTalk(server, workload, make_client) as talk, ExitStack() as stack:
         if proc.sanitized(server.pid):
             pytest.skip("a sanitizer maps terabytes, and ends a program without memory")
         talk.check()
@@ -218,7 +218,7 @@ def run_out_of_memory(server: Server, workload: str, make_client: type[Client]) 
 
 @pytest.mark.once_a_family
 @pytest.mark.one_workload
-def test_clients_that_leave_before_they_are_accepted(talk: Talk) -> None:
+def test_clients_that_leave_before_they_are_accepted(talk: StreamTalk) -> None:
     """accept(2): errors of the new socket come out of accept, and concern that peer alone."""
     for _ in range(15):
         crowd = [talk.client() for _ in range(20)]

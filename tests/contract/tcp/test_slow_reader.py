@@ -16,8 +16,8 @@ from netdyno.kit.paths import ROOT
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import STAMP, message
-from tests.contract.tcp.conftest import Served, room_for, threads_for
-from tests.contract.tcp.talk import Talk, expect_reply, joined
+from tests.contract.tcp.conftest import ServedContestant, room_for, threads_for
+from tests.contract.tcp.talk import StreamTalk, expect_reply, joined
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import eventually
@@ -43,7 +43,7 @@ COLLECTED = ("erlang", "go", "java", "command")
 
 
 @dataclass(frozen=True)
-class Bound:
+class HoldLimit:
     """What protocol/WIRE.md lets a server hold for messages that are not complete, as it is stated there."""
 
     part: Fraction
@@ -51,13 +51,13 @@ class Bound:
     spare: int
 
     @staticmethod
-    def stated(*, collected: bool) -> Bound:
+    def stated(*, collected: bool) -> HoldLimit:
         text = " ".join((ROOT / "protocol" / "WIRE.md").read_text(encoding="utf-8").split())
         parts = re.findall(r"at most (\d+/\d+) of what has arrived (?:of it )?and (\d+) KiB", text)
         spare = re.findall(r"but for (\d+) MiB in all", text)
         assert (len(parts), len(spare)) == (2, 2), "protocol/WIRE.md does not state the bound"
         part, kib = parts[collected]
-        return Bound(Fraction(part), int(kib) << 10, int(spare[collected]) << 20)
+        return HoldLimit(Fraction(part), int(kib) << 10, int(spare[collected]) << 20)
 
     def held(self, arrived: int, connections: int) -> Fraction:
         """The most that so many connections may take while all of it is there."""
@@ -201,7 +201,7 @@ def test_half_of_a_message_takes_memory_as_it_arrives_and_gives_it_back(contesta
     """And not what was announced, or what growing leaves behind: pieces of any size come to many connections in turn,
     and one that came last stays, so that what lies below it in a heap is not given back by chance."""
     chance, announced = Random(7), 2 << 20
-    bound = Bound.stated(collected=contestant.manifest.kind in COLLECTED)
+    bound = HoldLimit.stated(collected=contestant.manifest.kind in COLLECTED)
     options = ("--workload", workload, "--max-frame", str(announced), *room_for(contestant, HALF_SENDERS + 1))
     with serving(contestant.command, *options) as server:
         descriptors, memory = proc.descriptors(server.pid), proc.resident_bytes(server.pid)
@@ -388,7 +388,7 @@ def test_what_comes_while_a_reply_is_sent_is_served_last(contestant: Contestant,
 
 @pytest.mark.several_clients(True)
 @pytest.mark.workloads("rpc", "http")
-def test_a_client_that_asks_and_never_reads(served: Served, talk: Talk) -> None:
+def test_a_client_that_asks_and_never_reads(served: ServedContestant, talk: StreamTalk) -> None:
     """The server stops reading from it, or closes it; it neither hoards replies nor lets others wait."""
     server = served.server
     threads = proc.threads(server.pid)

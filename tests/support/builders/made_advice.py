@@ -17,7 +17,7 @@ from netdyno.question.plan import Cell
 from tests.support.builders.made_claims import made_trial
 
 MS = 1e6
-Costs = Mapping[str, float]
+CostPerMessage = Mapping[str, float]
 """CPU per message of each contestant, in microseconds."""
 SCENARIO = Scenario(
     name="workload",
@@ -45,7 +45,7 @@ def trial(cell: Cell, scenario: Scenario, cost: float, spread: float, p99_ms: fl
 
 
 def made(
-    costs: Costs,
+    costs: CostPerMessage,
     blocks: int | Mapping[str, int] = 8,
     spread: float = 0.01,
     slo: str = "",

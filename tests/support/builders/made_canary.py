@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
-from netdyno.measure.audits.canary import Judge
-from netdyno.measure.trial.canary import Canary, Reading
+from netdyno.measure.audits.canary import CanaryJudge
+from netdyno.measure.trial.canary import Canary, CanaryOutcome
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import CanaryReading, CanaryReadings, ForeignLoad, HostCanary
 from netdyno.model.run import Run
@@ -63,11 +63,11 @@ class SteadyCanary(Canary):
 
     def __init__(self, *_: object) -> None: ...
 
-    def begin(self) -> Reading:
+    def begin(self) -> CanaryOutcome:
         """Return the reading of a steady machine."""
         return reading(), ""
 
-    def end(self, begun: Reading) -> CanaryReadings:
+    def end(self, begun: CanaryOutcome) -> CanaryReadings:
         """Return two equal readings."""
         return CanaryReadings(before=begun[0], after=begun[0])
 
@@ -101,7 +101,7 @@ def judge(trials: Iterable[Trial], foreign_load: ForeignLoad = "strike-out") -> 
         assert judged
         stored.update({(measured.block, measured.position): measured for measured in judged})
 
-    judging = Judge(foreign_load, revise)
+    judging = CanaryJudge(foreign_load, revise)
     for _, block in itertools.groupby(trials, key=lambda measured: measured.block):
         for measured in block:
             stored[measured.block, measured.position] = measured

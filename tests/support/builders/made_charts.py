@@ -11,21 +11,19 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.question import experiment
-from tests.support.builders.made_claims import made_trial
+from tests.support.builders.made_claims import Levels, made_trial
 
 ASIO, COROUTINES, QT, SNAPSHOT = "asio-callbacks", "asio-coroutines", "qt-thread-pool", "threads-snapshot"
 REUSEPORT, FOLLY = "udp-reuseport", "folly-async"
 NAMES = (ASIO, COROUTINES, QT, SNAPSHOT, REUSEPORT, FOLLY)
 FACTORS = (1.1, 1 / 1.1, 1.05, 1 / 1.05, 1.2, 1 / 1.2)
-Levels = Mapping[str, type_level]
-Truth = Callable[[str, str, Levels], Mapping[str, float]]
+ChartTruth = Callable[[str, str, Levels], Mapping[str, float]]
 """The figure of each metric, by scenario, contestant and levels."""
 
 HEAD = f"""
@@ -181,7 +179,7 @@ def grid_truth(_: str, contestant: str, levels: Levels) -> dict[str, float]:
     }
 
 
-def made(tables: str, truth: Mapping[str, Truth], names: Mapping[str, Collection[str]], blocks: int = 6) -> Run:
+def made(tables: str, truth: Mapping[str, ChartTruth], names: Mapping[str, Collection[str]], blocks: int = 6) -> Run:
     """A run of the scenarios in `tables`: `truth` and the contestants, by the name of a scenario."""
     parsed = experiment.parse(HEAD + tables, "made", "made.toml")
     trials = [
@@ -230,7 +228,7 @@ def without_folly(run: Run) -> Run:
     return replace(run, trials=tuple(trials))
 
 
-TRUTH: Mapping[str, Truth] = {
+TRUTH: Mapping[str, ChartTruth] = {
     "pairs": pairs_truth,
     "room": room_truth,
     "100 clients": realtime_truth,

@@ -20,7 +20,7 @@ from netdyno.model.load_result import Distribution, LoadResult
 from netdyno.model.observation import CanaryReading, CanaryReadings, ServerObservation
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trial
-from netdyno.model.verdicts import Judged
+from netdyno.model.verdicts import JudgedClaim
 from netdyno.question import experiment
 from tests.support.builders.made_load import distribution
 from tests.support.builders.made_run import ABOUT, COROUTINES, LOCK, SNAPSHOT, load_result, observation
@@ -48,12 +48,12 @@ CANARY = CanaryReading(
     one_core_round_trips_per_second=100_000,
 )
 Levels = Mapping[str, type_level]
-Truth = Callable[[str, Levels], float]
+ClaimTruth = Callable[[str, Levels], float]
 LARGE: Environment = {"cores_allowed": 64, "pinning.server": ",".join(map(str, range(32))), "platforms": 1, "hosts": 1}
 """A machine with cores enough for any claim."""
 
 
-class Point(NamedTuple):
+class TruthPoint(NamedTuple):
     """What is known of a cell."""
 
     scenario: str
@@ -67,7 +67,7 @@ def text(tests: str, keys: str = "") -> str:
     return f'{HEAD}\n[[claim]]\nid = "X1"\ntext = "So it is"\n{keys}\n{tests}'
 
 
-def judged(run: Run) -> Judged:
+def judged(run: Run) -> JudgedClaim:
     """The verdict on a run's only claim."""
     (result,) = judge(run)
     return result
@@ -76,7 +76,7 @@ def judged(run: Run) -> Judged:
 def made(
     tests: str,
     metric: str,
-    truth: Truth,
+    truth: ClaimTruth,
     *,
     blocks: int = 8,
     keys: str = "",
@@ -190,7 +190,9 @@ def made_trial(scenario: Scenario, block: int, name: str, levels: Levels, figure
 
 
 def of_points(
-    requested: Experiment, points: Sequence[Point], change: Callable[[Trial, Point], Trial] = lambda trial, _: trial
+    requested: Experiment,
+    points: Sequence[TruthPoint],
+    change: Callable[[Trial, TruthPoint], Trial] = lambda trial, _: trial,
 ) -> Run:
     """A run of these cells on a large machine, each as its point says to within a thousandth, which cancels out over
     the blocks."""

@@ -15,9 +15,9 @@ from netdyno.model.load_result import (
     Distribution,
     Generator,
     Latency,
+    LoadPlan,
     LoadResult,
     Messages,
-    Plan,
     Requests,
     TimeSeries,
 )
@@ -81,7 +81,7 @@ def load(
     times = distribution(count, service_ns)
     return LoadResult(
         version=1,
-        plan=Plan(
+        plan=LoadPlan(
             url=url,
             workload="echo",
             arrivals=arrivals,

@@ -29,7 +29,7 @@ A_THREAD_HZ = 30_000
 
 
 @dataclass(frozen=True)
-class Machine:
+class MadeMachine:
     """`server` and `generator`: how many processors each side is to have; none where they share the only one."""
 
     server: int
@@ -40,19 +40,19 @@ class Machine:
         return self.server > 1
 
 
-MACHINES: Mapping[str, Machine] = {
-    "vm-1": Machine(0, 0),
-    "vm-2": Machine(1, 1),
-    "vm-2-threads": Machine(1, 1),
-    "vm-2-quota": Machine(0, 0),
-    "vm-4": Machine(1, 2),
-    "i7-8550u": Machine(2, 4),
-    "ryzen-5800x-smt-off": Machine(3, 4),
-    "rk3588": Machine(2, 2),
-    "i9-12900k": Machine(8, 8),
-    "two-xeon-e5-2620v4": Machine(14, 16),
-    "epyc-7502p": Machine(30, 32),
-    "two-kunpeng-920": Machine(32, 32),
+MACHINES: Mapping[str, MadeMachine] = {
+    "vm-1": MadeMachine(0, 0),
+    "vm-2": MadeMachine(1, 1),
+    "vm-2-threads": MadeMachine(1, 1),
+    "vm-2-quota": MadeMachine(0, 0),
+    "vm-4": MadeMachine(1, 2),
+    "i7-8550u": MadeMachine(2, 4),
+    "ryzen-5800x-smt-off": MadeMachine(3, 4),
+    "rk3588": MadeMachine(2, 2),
+    "i9-12900k": MadeMachine(8, 8),
+    "two-xeon-e5-2620v4": MadeMachine(14, 16),
+    "epyc-7502p": MadeMachine(30, 32),
+    "two-kunpeng-920": MadeMachine(32, 32),
 }
 """By the names of their records (tests/support/machines/)."""
 

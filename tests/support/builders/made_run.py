@@ -28,9 +28,9 @@ from netdyno.model.load_result import (
     Generator,
     GeneratorThread,
     Latency,
+    LoadPlan,
     LoadResult,
     Messages,
-    Plan,
     Requests,
     TimeSeries,
 )
@@ -141,7 +141,7 @@ def load_result(
     size = scenario.size
     return LoadResult(
         version=1,
-        plan=Plan(
+        plan=LoadPlan(
             url="tcp://127.0.0.1:7000",
             workload=scenario.workload,
             arrivals=scenario.arrivals,

@@ -32,7 +32,7 @@ ANNOUNCEMENT = "now comes the fault"
 GRACE_S = 2.0
 
 
-class Parser(argparse.ArgumentParser):
+class FaultyServerParser(argparse.ArgumentParser):
     """One clear line, and exit code 2."""
 
     def error(self, message: str) -> NoReturn:
@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
 
 def parse_options() -> argparse.Namespace:
     """The server's own and those of the contract; what `echo` in one thread has no use for is only checked."""
-    parser = Parser(allow_abbrev=False)
+    parser = FaultyServerParser(allow_abbrev=False)
     parser.add_argument("--fault", choices=("none", *FAULTS), default="none")
     parser.add_argument("--starts", type=Path, required=True)
     parser.add_argument("--fault-after", type=float, required=True)
@@ -87,7 +87,7 @@ class Service:
         self.options = options
         self.totals = {"requests": 0, "bytes_in": 0, "bytes_out": 0, "connections": 0, "protocol_errors": 0}
         self.totals["slow_closed"] = 0
-        self.open: set[Echo] = set()
+        self.open: set[FaultyEcho] = set()
         self.to_corrupt: collections.deque[int] = collections.deque()
         """Which of the requests get a reply that is not theirs."""
         self._fault = fault
@@ -111,7 +111,7 @@ class Service:
         fault(self)
 
 
-class Echo(asyncio.BufferedProtocol):
+class FaultyEcho(asyncio.BufferedProtocol):
     """One connection."""
 
     def __init__(self, service: Service) -> None:
@@ -172,7 +172,7 @@ async def serve(options: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_requested.set)
     host, _, port = options.listen.removeprefix("tcp://").rpartition(":")
-    server = await loop.create_server(lambda: Echo(service), host, int(port), backlog=options.backlog)
+    server = await loop.create_server(lambda: FaultyEcho(service), host, int(port), backlog=options.backlog)
     endpoint = f"tcp://{host}:{server.sockets[0].getsockname()[1]}"
     print(json.dumps({"ready": True, "endpoint": endpoint, "pid": os.getpid()}), flush=True)
     await stop_requested.wait()

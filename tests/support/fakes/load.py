@@ -32,7 +32,7 @@ exchanges_ns: list[int] = []
 window_began_ns: list[int] = []
 
 
-class Options:
+class FakeLoadOptions:
     """The command line. A client contestant knows fewer options."""
 
     url = ""
@@ -78,7 +78,7 @@ class Options:
                 self.url = word
 
 
-options = Options(sys.argv[1:])
+options = FakeLoadOptions(sys.argv[1:])
 IS_CHECK = options.events_fd < 0
 
 

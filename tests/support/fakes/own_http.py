@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 PORT, HOW = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
 
 
-class Echo(BaseHTTPRequestHandler):
+class HttpEcho(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
@@ -34,7 +34,7 @@ if HOW == "leaves":
     sys.exit("I am not configured")
 if HOW == "ipv6":
     ThreadingHTTPServer.address_family = socket.AF_INET6
-server = ThreadingHTTPServer(("::1" if HOW == "ipv6" else "127.0.0.1", PORT), Echo)
+server = ThreadingHTTPServer(("::1" if HOW == "ipv6" else "127.0.0.1", PORT), HttpEcho)
 if HOW == "forks":
     time.sleep(0.02)  # it accepts before it forks
 if HOW == "forks" and os.fork() != 0:

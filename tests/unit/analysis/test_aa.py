@@ -19,7 +19,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.control import ALARM, Control
 from netdyno.analysis.found.run import Analysis
 from netdyno.analysis.trials.measured import select_valid
-from netdyno.kit.statistics.false_difference_rate import Rate
+from netdyno.kit.statistics.false_difference_rate import FalseDifferenceRate
 from netdyno.measure.run import runner
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
@@ -131,8 +131,8 @@ def fair() -> list[Control]:
     ]
 
 
-def together(rates: list[Rate]) -> Rate:
-    return Rate(sum(rate.count for rate in rates), sum(rate.of for rate in rates))
+def together(rates: list[FalseDifferenceRate]) -> FalseDifferenceRate:
+    return FalseDifferenceRate(sum(rate.count for rate in rates), sum(rate.of for rate in rates))
 
 
 def test_under_noise_like_ours_the_rate_of_false_differences_is_what_it_says(fair: list[Control]) -> None:
@@ -204,18 +204,20 @@ def test_a_comparison_without_blocks_enough_is_in_no_rate() -> None:
     [(0, 40, 0.0, 0.0881), (5, 40, 0.0419, 0.2680), (40, 40, 0.9119, 1.0), (1, 10, 0.0025, 0.4450)],
 )
 def test_the_interval_of_a_rate_is_that_of_clopper_and_pearson(count: int, total: int, low: float, high: float) -> None:
-    interval = Rate(count, total).interval()
+    interval = FalseDifferenceRate(count, total).interval()
     assert (round(interval.low, 4), round(interval.high, 4)) == (low, high)
 
 
 def test_how_likely_a_rate_is_by_chance() -> None:
-    assert math.isclose(Rate(0, 40).chance_of_more(0.05), 1.0)
-    assert math.isclose(Rate(5, 40).chance_of_more(0.05), 0.0480, abs_tol=5e-4)
-    assert math.isclose(Rate(2, 2).chance_of_more(0.05), 0.0025)
-    assert math.isnan(Rate(0, 0).share)
-    assert Rate(0, 0).chance_of_more(0.05) == 1.0
-    assert math.isclose(Rate(60, 2000).chance_of_more(0.05), 1.0, abs_tol=1e-4)
-    assert math.isclose(Rate(140, 2000).chance_of_more(0.05), 5.928e-5, rel_tol=1e-3)  # more ways than a float counts
+    assert math.isclose(FalseDifferenceRate(0, 40).chance_of_more(0.05), 1.0)
+    assert math.isclose(FalseDifferenceRate(5, 40).chance_of_more(0.05), 0.0480, abs_tol=5e-4)
+    assert math.isclose(FalseDifferenceRate(2, 2).chance_of_more(0.05), 0.0025)
+    assert math.isnan(FalseDifferenceRate(0, 0).share)
+    assert FalseDifferenceRate(0, 0).chance_of_more(0.05) == 1.0
+    assert math.isclose(FalseDifferenceRate(60, 2000).chance_of_more(0.05), 1.0, abs_tol=1e-4)
+    assert math.isclose(
+        FalseDifferenceRate(140, 2000).chance_of_more(0.05), 5.928e-5, rel_tol=1e-3
+    )  # more ways than a float counts
 
 
 # --- what is printed ---------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from netdyno.present.prose import verdict
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import CALLBACKS, COROUTINES, EPOLL, LOCK, made_run
 
-Change = Callable[[Trial, ServerObservation], ServerObservation]
+AlterObservation = Callable[[Trial, ServerObservation], ServerObservation]
 
 
 @lru_cache
@@ -68,7 +68,7 @@ def ratios_by_counter(paragraph: Why) -> dict[str, float]:
     return {difference.counter: difference.comparison.ratio for difference in paragraph.differences}
 
 
-def changed(change: Change, run: Run | None = None) -> Run:
+def changed(change: AlterObservation, run: Run | None = None) -> Run:
     """The made run with other observations of the servers; the rates stay as they are."""
     run = run or made_run()
     trials = tuple(
@@ -97,7 +97,7 @@ def alike() -> Run:
     return changed(spend_alike)
 
 
-def change_contestant(name: str, change: Callable[[ServerObservation, int], ServerObservation]) -> Change:
+def change_contestant(name: str, change: Callable[[ServerObservation, int], ServerObservation]) -> AlterObservation:
     """A change of one contestant's observations; it is given the messages, too."""
 
     def change_one(trial: Trial, server: ServerObservation) -> ServerObservation:

@@ -73,7 +73,7 @@ def _slump(random: np.random.Generator, readings: int) -> stats.Floats:
 
 
 def compared(drawn: Drawn, trials: Sequence[Trial]) -> dict[tuple[str, str], Comparison]:
-    samples: dict[str, dict[stats.Cell, float]] = {name: {} for name in TRUE}
+    samples: dict[str, dict[stats.BlockLevel, float]] = {name: {} for name in TRUE}
     for attempt in trials:
         if attempt.status == "valid":
             samples[attempt.contestant][attempt.block, str(attempt.levels["connections"])] = drawn.figures[

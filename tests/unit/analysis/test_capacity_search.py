@@ -17,7 +17,7 @@ LIMIT_MS = 5.0
 PLAN = CapacityPlan(slo="p99<5ms", start_hz=1000, least_hz=50, most_hz=1_000_000)
 MOST_AT_THE_BOUNDARY = 4
 """Trials at the end of a search without noise that only confirm its two rates."""
-Server = Callable[[float, np.random.Generator], Outcome]
+SimulatedServer = Callable[[float, np.random.Generator], Outcome]
 
 
 def p99_ms(rate_hz: float, service_hz: float) -> float:
@@ -30,7 +30,7 @@ def truth_hz(service_hz: float) -> float:
     return service_hz - 1e3 * math.log(100) / LIMIT_MS
 
 
-def noisy(service_hz: float, sigma: float, spikes: float = 0.0) -> Server:
+def noisy(service_hz: float, sigma: float, spikes: float = 0.0) -> SimulatedServer:
     """Log-normal noise on the latency of a trial; a spike is a trial in which the machine was slow at any rate."""
 
     def trial(rate_hz: float, random: np.random.Generator) -> Outcome:
@@ -40,7 +40,9 @@ def noisy(service_hz: float, sigma: float, spikes: float = 0.0) -> Server:
     return trial
 
 
-def search(server: Server, seed: int = 1, plan: CapacityPlan = PLAN) -> tuple[Answer, list[tuple[float, Outcome]]]:
+def search(
+    server: SimulatedServer, seed: int = 1, plan: CapacityPlan = PLAN
+) -> tuple[Answer, list[tuple[float, Outcome]]]:
     """The answer, and every trial on the way."""
     random, progress, trials = np.random.default_rng(seed), Search(plan), []
     while (rate := progress.choose_rate()) is not None:
@@ -81,7 +83,7 @@ def test_with_noise_the_answer_is_within_one_step_of_the_truth_in_19_of_20_searc
     assert right >= 0.95 * seeds
 
 
-def failing_at(server: Server, number: int) -> Server:
+def failing_at(server: SimulatedServer, number: int) -> SimulatedServer:
     """The same server, but for one trial that fails whatever its rate."""
     count = -1
 

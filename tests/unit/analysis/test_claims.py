@@ -24,22 +24,22 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.model.verdicts import (
     GeneratorAtLimit,
-    Judged,
+    JudgedClaim,
     Lacking,
     NotCounted,
     NotPlanned,
     OnlyOne,
+    SettledVerdict,
     SeveralHosts,
     Skipped,
     TooFewCores,
-    Verdict,
 )
 from netdyno.present.prose import claims as words
 from netdyno.question import experiment
-from tests.support.builders.made_claims import NAMES, Levels, Truth, judged, lossy_coroutines, made, text
+from tests.support.builders.made_claims import NAMES, ClaimTruth, Levels, judged, lossy_coroutines, made, text
 from tests.support.builders.made_run import COROUTINES, LOCK, SNAPSHOT
 
-Table = dict[str, float]
+FigureTable = dict[str, float]
 
 FASTER = f"""
 [claim.test]
@@ -136,22 +136,22 @@ below = 0.5
 """
 
 
-def by_name(**figures: float) -> Truth:
+def by_name(**figures: float) -> ClaimTruth:
     """The same at every level: of coroutines, of lock, of snapshot."""
     keys = {COROUTINES: "coroutines", LOCK: "lock", SNAPSHOT: "snapshot"}
     return lambda name, _: figures.get(keys[name], 1.0)
 
 
-def by_connections(ten: float, hundred: float, thousand: float) -> Truth:
+def by_connections(ten: float, hundred: float, thousand: float) -> ClaimTruth:
     figures = {10: ten, 100: hundred, 1000: thousand}
     return lambda _, levels: figures[int(levels["connections"])]
 
 
-def by_nodelay(on: float, off: float) -> Truth:
+def by_nodelay(on: float, off: float) -> ClaimTruth:
     return lambda _, levels: on if levels["both.nodelay"] == "on" else off
 
 
-def but_at_1000(coroutines: float, lock: float, there: float) -> Truth:
+def but_at_1000(coroutines: float, lock: float, there: float) -> ClaimTruth:
     """Coroutines are `there` at 1000 connections."""
 
     def truth(name: str, levels: Levels) -> float:
@@ -162,7 +162,7 @@ def but_at_1000(coroutines: float, lock: float, there: float) -> Truth:
     return truth
 
 
-def growing(coroutines: float, rest: float, *, from_coroutines: float = 1.0) -> Truth:
+def growing(coroutines: float, rest: float, *, from_coroutines: float = 1.0) -> ClaimTruth:
     """How many times the figure at 10 connections that at 1000 is; the others have a million there."""
 
     def truth(name: str, levels: Levels) -> float:
@@ -371,7 +371,7 @@ def test_all_tests_of_a_claim_must_hold_and_one_that_fails_refutes() -> None:
     both = f"{FASTER.replace('[claim.test]', '[[claim.test]]')}{FLAT.replace('[claim.test]', '[[claim.test]]')}"
     both = both.replace("p50", "throughput")
 
-    def truth(at_1000: float) -> Truth:
+    def truth(at_1000: float) -> ClaimTruth:
         return lambda name, levels: (
             (at_1000 if levels["connections"] == 1000 else 1) * (300 if name == COROUTINES else 100)
         )
@@ -639,7 +639,9 @@ def test_what_overestimates_shows_only_that_something_is_small() -> None:
         ("needs-to-refute", 200, "undecided", None),
     ],
 )
-def test_a_need_of_one_verdict_leaves_the_other(needs: str, coroutines: int, verdict: str, to: Verdict | None) -> None:
+def test_a_need_of_one_verdict_leaves_the_other(
+    needs: str, coroutines: int, verdict: str, to: SettledVerdict | None
+) -> None:
     small = {"cores_allowed": 2, "pinning.server": "0"}
     for of_test in ("", "[claim.test]\n"):
         key = f'{needs} = ["server-cores >= 4"]'
@@ -821,7 +823,7 @@ def test_connects_that_failed_are_counted_in_trials_that_were_invalid_for_them()
     assert judged(replace(latency, trials=tuple(struck))).verdict == "undecided"
 
 
-def counted(claim: Judged) -> tuple[str, dict[tuple[type_level, ...], float | None]]:
+def counted(claim: JudgedClaim) -> tuple[str, dict[tuple[type_level, ...], float | None]]:
     """What was counted beside a claim whose sides differ in one coordinate, by its value on each."""
     assert claim.beside is not None
     differ = [
@@ -880,7 +882,7 @@ OPPOSITE = {"confirmed": "refuted", "refuted": "confirmed", "undecided": "undeci
 factors = st.lists(st.floats(0.2, 20), min_size=6, max_size=6)
 
 
-def noisy(figures: list[float]) -> Truth:
+def noisy(figures: list[float]) -> ClaimTruth:
     places = [(name, connections) for name in (COROUTINES, LOCK) for connections in (10, 100, 1000)]
     return lambda name, levels: (
         100 * dict(zip(places, figures, strict=True)).get((name, int(levels["connections"])), 1.0)

@@ -17,7 +17,7 @@ from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
 from netdyno.model.trial import SystemCall, Traced, Trial
 from netdyno.present.report import work as report
-from netdyno.present.report.tables import Table
+from netdyno.present.report.tables import ReportTable
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import EPOLL, LOCK, SNAPSHOT, made_run, with_only
 from tests.support.undrawn import page_without_panels
@@ -59,7 +59,7 @@ def view(run: Run) -> report.WorkView:
     return work
 
 
-def column(table: Table, heading: str) -> dict[str, str]:
+def column(table: ReportTable, heading: str) -> dict[str, str]:
     index = table.headings.index(heading)
     return {row[0]: row[index] for row in table.rows}
 

@@ -38,7 +38,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return fake
 
 
-class Talk:
+class JournalTalk:
     """One instance with an established connection, and the load begun."""
 
     def __init__(self, clock: Clock, plan: ClientPlan = PLAN, waits_ns: int = 0) -> None:
@@ -76,18 +76,18 @@ class Talk:
 
 
 @pytest.fixture
-def talk(clock: Clock) -> Talk:
-    return Talk(clock)
+def talk(clock: Clock) -> JournalTalk:
+    return JournalTalk(clock)
 
 
-def test_requests_are_numbered_and_stamped(talk: Talk) -> None:
+def test_requests_are_numbered_and_stamped(talk: JournalTalk) -> None:
     for number in range(3):
         request = talk.ask()
         assert request == wire.WorkRequest(number, 0, wire.stamp(0, number, 31))
         assert talk.answer(request.job_id, request.stamp)
 
 
-def test_a_whole_run_is_believed(talk: Talk) -> None:
+def test_a_whole_run_is_believed(talk: JournalTalk) -> None:
     while talk.journal.may_send():
         talk.exchange()
     result = talk.result()
@@ -103,13 +103,13 @@ def test_a_whole_run_is_believed(talk: Talk) -> None:
 
 
 def test_who_waited_for_the_load_to_begin_was_not_waiting_for_an_answer(clock: Clock) -> None:
-    talk = Talk(clock, replace(PLAN, warmup_ns=0), waits_ns=500 * MS)
+    talk = JournalTalk(clock, replace(PLAN, warmup_ns=0), waits_ns=500 * MS)
     talk.exchange(MS)
     response = talk.result().latency.response_ns
     assert (response.count, response.mean) == (1, MS)
 
 
-def test_the_window_holds_its_start_and_not_its_end(talk: Talk) -> None:
+def test_the_window_holds_its_start_and_not_its_end(talk: JournalTalk) -> None:
     talk.clock.now = talk.window.start - 2 * MS
     talk.exchange(2 * MS)  # before it, and answered at its very start
     talk.exchange(MS)  # meant for its start
@@ -130,7 +130,7 @@ DAMAGE: dict[str, Callable[[wire.WorkRequest], tuple[int, bytes]]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_what_cannot_be_the_answer_is_corrupt_and_ends_the_connection(talk: Talk, damage: str) -> None:
+def test_what_cannot_be_the_answer_is_corrupt_and_ends_the_connection(talk: JournalTalk, damage: str) -> None:
     talk.exchange()
     with pytest.raises(FailedError) as failed:
         talk.answer(*DAMAGE[damage](talk.ask()))
@@ -145,7 +145,7 @@ NOT_COMPLETE = wire.bytes_field(wire.RESPONSE, wire.bytes_field(3, wire.stamp(0,
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff\xff\xff", wire.request(0, wire.stamp(0, 0, 31)), NOT_COMPLETE])
-def test_what_is_no_response_is_corrupt(talk: Talk, body: bytes) -> None:
+def test_what_is_no_response_is_corrupt(talk: JournalTalk, body: bytes) -> None:
     talk.ask()
     with pytest.raises(FailedError):
         talk.caller.receive(body)
@@ -153,13 +153,13 @@ def test_what_is_no_response_is_corrupt(talk: Talk, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 31 + 65, 2**32 - 1])
-def test_a_length_that_breaks_the_framing_ends_the_connection(talk: Talk, size: int) -> None:
+def test_a_length_that_breaks_the_framing_ends_the_connection(talk: JournalTalk, size: int) -> None:
     with pytest.raises(FailedError) as failed:
         talk.caller.parse_body_size(wire.header(size))
     assert failed.value.failure is Failure.PROTOCOL
 
 
-def test_an_answer_that_comes_again_is_counted_and_the_right_one_waited_for(talk: Talk) -> None:
+def test_an_answer_that_comes_again_is_counted_and_the_right_one_waited_for(talk: JournalTalk) -> None:
     first = talk.ask()
     assert talk.answer(first.job_id, first.stamp)
     second = talk.ask()
@@ -170,7 +170,7 @@ def test_an_answer_that_comes_again_is_counted_and_the_right_one_waited_for(talk
     assert talk.result().messages.lost == 0
 
 
-def test_an_answer_to_what_was_given_up_does_not_answer_the_next_request(talk: Talk) -> None:
+def test_an_answer_to_what_was_given_up_does_not_answer_the_next_request(talk: JournalTalk) -> None:
     first = talk.ask()
     talk.caller.failed(Failure.RESPONSE_TIMEOUT)
     second = talk.ask()
@@ -180,7 +180,7 @@ def test_an_answer_to_what_was_given_up_does_not_answer_the_next_request(talk: T
     assert talk.journal.messages.received == 2
 
 
-def test_a_late_answer_is_reordered_and_no_loss(talk: Talk) -> None:
+def test_a_late_answer_is_reordered_and_no_loss(talk: JournalTalk) -> None:
     first = talk.ask()
     talk.caller.failed(Failure.RESPONSE_TIMEOUT)
     second = talk.ask()
@@ -191,7 +191,7 @@ def test_a_late_answer_is_reordered_and_no_loss(talk: Talk) -> None:
     assert (messages.reordered, messages.duplicated, messages.lost) == (1, 0, 1)
 
 
-def test_a_failure_is_counted_at_its_stage_and_a_recovery_once(talk: Talk) -> None:
+def test_a_failure_is_counted_at_its_stage_and_a_recovery_once(talk: JournalTalk) -> None:
     talk.ask()
     talk.caller.failed(Failure.RESPONSE_TIMEOUT)
     talk.caller.failed(Failure.CONNECT_REFUSED)
@@ -228,7 +228,7 @@ def test_connections_are_the_first_attempts_and_add_up(clock: Clock, failure: Fa
 
 
 @pytest.mark.parametrize("failure", [Failure.CLOSED, Failure.RESET])
-def test_a_connection_that_ended_early_fails_its_audit(talk: Talk, failure: Failure) -> None:
+def test_a_connection_that_ended_early_fails_its_audit(talk: JournalTalk, failure: Failure) -> None:
     while talk.journal.may_send():
         talk.exchange()
     talk.caller.failed(failure)
@@ -241,7 +241,7 @@ def test_errno_says_how_a_connect_failed() -> None:
     assert connect_failure(OSError(errno.EMFILE, "")) is Failure.CONNECT_OTHER
 
 
-def test_a_run_that_was_cut_short_fails_the_audit_of_the_window_alone(talk: Talk) -> None:
+def test_a_run_that_was_cut_short_fails_the_audit_of_the_window_alone(talk: JournalTalk) -> None:
     while talk.clock.now < talk.window.start + 500 * MS:
         talk.exchange()
     talk.journal.stop()
@@ -249,7 +249,7 @@ def test_a_run_that_was_cut_short_fails_the_audit_of_the_window_alone(talk: Talk
     assert talk.failed_audits() == ["window"]
 
 
-def test_little_notices_a_lost_sense_of_time(talk: Talk) -> None:
+def test_little_notices_a_lost_sense_of_time(talk: JournalTalk) -> None:
     while talk.journal.may_send():
         talk.exchange()
         talk.clock.now += MS  # of which neither a request nor an answer knows

@@ -11,11 +11,11 @@ import pytest
 from netdyno_server import blocking
 from netdyno_server.session import Totals
 
-Pair = tuple[socket.socket, socket.socket]
+SocketPair = tuple[socket.socket, socket.socket]
 
 
 @pytest.fixture
-def pair() -> Iterator[Pair]:
+def pair() -> Iterator[SocketPair]:
     """The server's and the client's end of a connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
         server, _ = listener.accept()
@@ -24,7 +24,7 @@ def pair() -> Iterator[Pair]:
             yield server, client
 
 
-def test_a_close_with_unread_input_loses_no_reply(pair: Pair) -> None:
+def test_a_close_with_unread_input_loses_no_reply(pair: SocketPair) -> None:
     server, client = pair
     client.sendall(b"never read")
     server.sendall(b"reply")
@@ -34,7 +34,7 @@ def test_a_close_with_unread_input_loses_no_reply(pair: Pair) -> None:
     blocking.close(server)  # a peer that has reset leaves nothing to do
 
 
-def test_a_connection_that_is_shut_down_from_outside_ends_with_what_has_arrived(pair: Pair) -> None:
+def test_a_connection_that_is_shut_down_from_outside_ends_with_what_has_arrived(pair: SocketPair) -> None:
     server, client = pair
     client.sendall(b"arrived")
     server.recv(1, socket.MSG_PEEK)

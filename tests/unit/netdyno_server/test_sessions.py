@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any, TypeAlias
 
 import pytest
 
 from netdyno_server.options import Options
 from netdyno_server.session import Effect, Totals, burn_cpu
 from netdyno_server.workloads import make_session
-from tests.support.golden import VECTORS, cuts, joined, undated
-
-Words: TypeAlias = dict[str, Any]
+from tests.support.golden import VECTORS, JsonWords, cuts, joined, undated
 
 
-def in_words(effect: Effect) -> Words:
+def in_words(effect: Effect) -> JsonWords:
     """As golden.json has it."""
     match effect:
         case ("write", bytes(data)):
@@ -28,7 +25,7 @@ def in_words(effect: Effect) -> Words:
     return {effect[0]: effect[1]}
 
 
-def expect_golden(vector: Words, slices: Iterable[bytes]) -> None:
+def expect_golden(vector: JsonWords, slices: Iterable[bytes]) -> None:
     options = Options("server", vector["resolved"])
     totals = Totals()
     session = make_session(options, totals)
@@ -43,7 +40,7 @@ def expect_golden(vector: Words, slices: Iterable[bytes]) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[vector["name"] for vector in VECTORS])
-def test_golden(vector: Words) -> None:
+def test_golden(vector: JsonWords) -> None:
     chunks = [bytes.fromhex(chunk) for chunk in vector["chunks"]]
     expect_golden(vector, chunks)
     for pieces in cuts(b"".join(chunks)):

@@ -22,7 +22,7 @@ from netdyno.model.verdicts import (
 )
 from netdyno.present.prose import claims
 from netdyno.present.prose.verdicts import describe_outcome, name_verdict
-from tests.support.builders.made_claims import RATIO, Truth, judged, lossy_coroutines, made
+from tests.support.builders.made_claims import RATIO, ClaimTruth, judged, lossy_coroutines, made
 from tests.support.builders.made_run import COROUTINES, LOCK
 
 CELLS = Cells(scenario="echo", at={"contestant": (LOCK,), "connections": (10,)})
@@ -49,11 +49,11 @@ below = 0.8
 BOUNDS = "the generator was at its limit there, and figures that are bounds do not decide"
 
 
-def faster_by(factor: float) -> Truth:
+def faster_by(factor: float) -> ClaimTruth:
     return lambda name, _: 100 * factor if name == COROUTINES else 100
 
 
-def at_connections(figure: float) -> Truth:
+def at_connections(figure: float) -> ClaimTruth:
     return lambda _, levels: figure * int(levels["connections"])
 
 

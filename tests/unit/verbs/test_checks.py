@@ -18,8 +18,8 @@ from netdyno.verbs.checks import (
     NOT_INSTALLED,
     NOTHING_SELECTED,
     TESTS_FAILED,
+    CheckStage,
     CheckStep,
-    Stage,
     list_cpp_sources,
     pass_empty,
     plan_attack_stages,
@@ -35,7 +35,7 @@ from netdyno.verbs.checks import (
 LINT = {"ruff check", "ruff format", "mypy", "clang-format"}
 
 
-def by_name(planned: list[Stage]) -> dict[str, tuple[str, ...]]:
+def by_name(planned: list[CheckStage]) -> dict[str, tuple[str, ...]]:
     return {step.name: step.command for stage in planned for step in stage}
 
 
@@ -91,7 +91,7 @@ def test_one_failure_is_enough_and_is_named(capsys: pytest.CaptureFixture[str]) 
 def test_the_summary_ends_with_the_time_of_each_stage(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned: list[Stage] = [(CheckStep("a", ("true",)), CheckStep("b", ("true",))), (CheckStep("c", ("false",)),)]
+    planned: list[CheckStage] = [(CheckStep("a", ("true",)), CheckStep("b", ("true",))), (CheckStep("c", ("false",)),)]
     monkeypatch.setattr(checks, "plan_quick_stages", lambda *_: planned)
     assert run_tests(Path("/b"), (), quick=True) == 1
     assert re.search(r"FAILED  c \(exit code 1\)\n +\d:\d\d  a, b\n +\d:\d\d  c\n$", capsys.readouterr().out)

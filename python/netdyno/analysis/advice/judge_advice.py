@@ -138,7 +138,7 @@ def check_objective(advise: Advise, part: ScenarioTrials, level: float = stats.L
     if not advise.slo:
         return ()
     terms = objective.parse(advise.slo, "slo").terms
-    by_name: dict[str, dict[stats.Cell, list[float]]] = {}
+    by_name: dict[str, dict[stats.BlockLevel, list[float]]] = {}
     for trial, load in part.ranked:
         cell = trial.block, level_key(trial.levels)
         by_name.setdefault(trial.contestant, {})[cell] = [term.value(load) for term in terms]
@@ -158,7 +158,7 @@ def check_objective(advise: Advise, part: ScenarioTrials, level: float = stats.L
     )
 
 
-def _test_term(term: Term, figures: Mapping[stats.Cell, float], level: float, *, bounds: bool) -> TermKept:
+def _test_term(term: Term, figures: Mapping[stats.BlockLevel, float], level: float, *, bounds: bool) -> TermKept:
     """Test a term: a time against its limit as a ratio, a share as a difference. Where the generator was at its limit,
     figures are upper bounds: they may show that a limit is kept, and not that it is broken."""
     if any(not math.isfinite(figure) for figure in figures.values()):

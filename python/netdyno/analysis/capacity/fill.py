@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from netdyno.analysis.capacity.judge_capacity import Verdict, judge
 from netdyno.analysis.capacity.search import Search
 from netdyno.analysis.found.capacity import Answer, CapacityCurve, CapacityFindings, RatePoint, Reason, Searched
-from netdyno.analysis.found.cells import Bound
+from netdyno.analysis.found.cells import BoundDirection
 from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.kit.statistics import threshold
 from netdyno.kit.statistics.knee import knee
@@ -56,7 +56,7 @@ def count_silent_trials(part: ScenarioTrials, name: str) -> int:
     return sum(verdict.outcome not in WITNESSES for _, verdict in _judge_trials(part, name))
 
 
-def find_bound(part: ScenarioTrials, name: str) -> Bound:
+def find_bound(part: ScenarioTrials, name: str) -> BoundDirection:
     """Return the direction in which a capacity is only a bound; empty where it is no bound, or for another metric."""
     if part.scenario.metric != CAPACITY:
         return ""

@@ -12,7 +12,7 @@ from netdyno.model import outcomes
 from netdyno.model.base import Name
 from netdyno.model.claim import Claim
 from netdyno.model.run import Run
-from netdyno.model.verdicts import ClaimVerdict, Judged
+from netdyno.model.verdicts import ClaimVerdict, JudgedClaim
 from netdyno.question.claims import SECONDS
 
 _PLATFORM = ("architecture", "cpu_model", "system")
@@ -25,7 +25,7 @@ class Across:
     another refutes it; None for any other claim. `platforms`: the number of different platforms of these runs."""
 
     claim: Claim
-    by_run: tuple[tuple[Name, Judged], ...]
+    by_run: tuple[tuple[Name, JudgedClaim], ...]
     together: ClaimVerdict | None
     platforms: int
 

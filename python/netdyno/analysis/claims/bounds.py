@@ -24,14 +24,14 @@ class BoundedFigure:
     sign: int | None
 
 
-BoundedFigures = Mapping[stats.Cell, BoundedFigure]
+BoundedFigures = Mapping[stats.BlockLevel, BoundedFigure]
 
 
 def collect_figures(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> BoundedFigures:
     """Return the metric by block and the coordinates by which cells are paired."""
     if metric.of_code is not None:
         return _collect_code_figures(evidence, metric, cells, dropped)
-    figures: dict[stats.Cell, BoundedFigure] = {}
+    figures: dict[stats.BlockLevel, BoundedFigure] = {}
     for trial, load in evidence.counted(cells, {*metric.statuses, "censored"}):
         figure = metric.of(trial, load)
         if figure is not None:
@@ -48,7 +48,7 @@ def combine_signs(first: int | None, second: int | None) -> int | None:
     return first - second if not (first and second) else first
 
 
-def select_one_sign(signs: Mapping[stats.Cell, int | None]) -> list[stats.Cell]:
+def select_one_sign(signs: Mapping[stats.BlockLevel, int | None]) -> list[stats.BlockLevel]:
     """Return the cells that can be pooled: where some are bounds from below and others from above, only those that are
     no bounds."""
     contradict = {1, -1} <= set(signs.values())

@@ -13,7 +13,7 @@ from netdyno.model.base import Name, type_level
 from netdyno.model.claim import CONTESTANT, Cells
 from netdyno.model.contestant import About
 from netdyno.model.levels import level_key
-from netdyno.model.metrics import Counted, Metric
+from netdyno.model.metrics import Metric, TrialWithLoad
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
 
@@ -31,7 +31,9 @@ class Evidence:
     refused: Mapping[Name, Refusal]
     limited: Collection[tuple[Name, Name, Name]]
     """Scenario, key of the level and contestant of the cells in which the generator was at its limit."""
-    _counted: dict[tuple[Name, frozenset[Status]], Mapping[int, Counted]] = field(default_factory=dict, compare=False)
+    _counted: dict[tuple[Name, frozenset[Status]], Mapping[int, TrialWithLoad]] = field(
+        default_factory=dict, compare=False
+    )
     """The results of `_select_counted`, by its arguments."""
 
     @cached_property
@@ -55,7 +57,7 @@ class Evidence:
         ]
         return set.intersection(*named) if named else range(len(self.parts[cells.scenario].trials))
 
-    def _select_counted(self, scenario: Name, statuses: frozenset[Status]) -> Mapping[int, Counted]:
+    def _select_counted(self, scenario: Name, statuses: frozenset[Status]) -> Mapping[int, TrialWithLoad]:
         """Return the trials of a scenario with figures and one of these statuses by number, each cell once."""
         if (scenario, statuses) not in self._counted:
             trials = self.parts[scenario].trials
@@ -87,7 +89,7 @@ class Evidence:
             positions.setdefault(cells.scenario, set()).update(self._find_positions(cells))
         return [self.parts[name].trials[number] for name, numbers in positions.items() for number in sorted(numbers)]
 
-    def counted(self, cells: Cells, statuses: Collection[Status]) -> Iterator[Counted]:
+    def counted(self, cells: Cells, statuses: Collection[Status]) -> Iterator[TrialWithLoad]:
         """Return the trials of cells with figures and one of these statuses, each cell once."""
         counted = self._select_counted(cells.scenario, frozenset(statuses))
         return (counted[number] for number in sorted(self._find_positions(cells)) if number in counted)

@@ -38,39 +38,39 @@ from netdyno.model.run import Run
 from netdyno.model.verdicts import (
     ClaimComparison,
     ClaimVerdict,
+    ComparisonOutcome,
     ComparisonResult,
     CountedBeside,
     GeneratorAtLimit,
-    Judged,
+    JudgedClaim,
     Lacking,
     NotOffered,
-    Outcome,
     Refused,
     SideCount,
 )
 
 
-def judge(run: Run, level: float = stats.LEVEL) -> tuple[Judged, ...]:
+def judge(run: Run, level: float = stats.LEVEL) -> tuple[JudgedClaim, ...]:
     """Return the verdict on every claim of the run's experiment, in their order."""
     return decide_claims(run.experiment.claims, evidence_of(run, split(run)), level)
 
 
-def decide_claims(claims: Sequence[Claim], evidence: Evidence, level: float) -> tuple[Judged, ...]:
+def decide_claims(claims: Sequence[Claim], evidence: Evidence, level: float) -> tuple[JudgedClaim, ...]:
     """Return the verdicts in the order of the claims."""
     return tuple(_judge(claim, evidence, level) for claim in claims)
 
 
-def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
+def _judge(claim: Claim, evidence: Evidence, level: float) -> JudgedClaim:
     all_steps: Sequence[ClaimComparison] = [step for test in claim.tests for step in list_steps(test, evidence)]
     scenarios = _shorten_scenarios(evidence)
     lacking = find_missing_need(claim.needs, evidence, _list_scenarios(all_steps)) or _find_refused(
         all_steps, evidence.refused
     )
     if lacking:
-        return Judged(claim, "not_testable", lacking, (), None, {}, scenarios)
+        return JudgedClaim(claim, "not_testable", lacking, (), None, {}, scenarios)
     tests, planned, left_out = _plan_tests(claim, evidence)
     if left_out and not planned:
-        return Judged(claim, "not_testable", left_out, (), None, {}, scenarios)
+        return JudgedClaim(claim, "not_testable", left_out, (), None, {}, scenarios)
     gaps: list[Lacking | None] = [test.gap(evidence) for test in tests]
     gaps += [
         find_missing_trials(cells, evidence, METRICS[step.metric])
@@ -87,7 +87,7 @@ def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
         checks.append(replace(check, outcome="open", why_open="need") if blocked else check)
     gap = next((gap for gap in gaps if gap), None)
     verdict = _decide_verdict(checks, gap)
-    return Judged(
+    return JudgedClaim(
         claim=claim,
         verdict=verdict,
         lacking=gap if verdict == "not_testable" else None,
@@ -117,7 +117,7 @@ class _PlannedTest:
         """Return what the test lacks; a test that only refutes needs nothing."""
         return None if self.test.only_refutes else self.lacking or find_missing_levels(self.test, evidence)
 
-    def find_obstacle(self, outcome: Outcome) -> Lacking | None:
+    def find_obstacle(self, outcome: ComparisonOutcome) -> Lacking | None:
         """Return what is missing for a comparison with this outcome to count."""
         holds = None if self.test.only_refutes else self.to_confirm
         return {"holds": holds, "fails": self.to_refute, "open": None}[outcome]
@@ -245,7 +245,7 @@ def _test_contrasts(
     blank: ComparisonResult,
     step: ClaimComparison,
     scale: EffectScale,
-    figures: Mapping[stats.Cell, tuple[float, float]],
+    figures: Mapping[stats.BlockLevel, tuple[float, float]],
     evidence: Evidence,
     level: float,
     comparisons: int,
@@ -328,7 +328,7 @@ def _find_side(mean: float, interval: Interval | None, threshold: float, *, exac
     return "above" if low > threshold else "below" if high < threshold else ""
 
 
-def _find_outcome(lies: str, claimed: str, can_be: str) -> Outcome:
+def _find_outcome(lies: str, claimed: str, can_be: str) -> ComparisonOutcome:
     """Return the outcome. `can_be`: the only side on which a bound can show an effect to lie; empty for no bound."""
     if not lies or (can_be and lies != can_be):
         return "open"

@@ -17,11 +17,11 @@ from netdyno.model.verdicts import (
     NotOffered,
     NotPlanned,
     OnlyOne,
+    SettledVerdict,
     SeveralHosts,
     SingleLevel,
     Skipped,
     TooFewCores,
-    Verdict,
 )
 from netdyno.question.claims import CORES, ONE_HOST, SECONDS
 from netdyno.question.contestants import codesize
@@ -31,7 +31,7 @@ _Cell = tuple[Name, str]
 
 
 def find_missing_need(
-    needs: Sequence[str], evidence: Evidence, scenarios: Collection[Name], to: Verdict | None = None
+    needs: Sequence[str], evidence: Evidence, scenarios: Collection[Name], to: SettledVerdict | None = None
 ) -> TooFewCores | OnlyOne | SeveralHosts | None:
     """Return the first need that the run does not meet, of a claim about these scenarios. `to`: the only verdict that
     needs them. A missing library is not found here: the trials of its contestants were skipped."""

@@ -10,7 +10,7 @@ import msgspec
 
 from netdyno.analysis.claims.evidence import Evidence, read_coordinates
 from netdyno.model.base import type_level
-from netdyno.model.claim import CONTESTANT, Bound, Cells, Flat, Order, Ratio, Side, Test, Trend
+from netdyno.model.claim import CONTESTANT, Bound, Cells, Flat, Order, Ratio, Test, ThresholdSide, Trend
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ClaimComparison
 
@@ -75,7 +75,7 @@ def find_neutral(metric: str) -> float:
 
 
 def _plan_order(test: Order) -> Iterator[ClaimComparison]:
-    side: Side = "above" if test.direction == "rising" else "below"
+    side: ThresholdSide = "above" if test.direction == "rising" else "below"
     base, subtracts = test.over or test.minus, test.minus is not None
     threshold = 0.0 if subtracts else find_neutral(test.metric)
     for first, second in itertools.pairwise(test.groups):
@@ -87,7 +87,7 @@ def _plan_order(test: Order) -> Iterator[ClaimComparison]:
 
 def _plan_trend(test: Trend, evidence: Evidence) -> Iterator[ClaimComparison]:
     """Compare the first level with the last, which is the claim; then level by level: none may go the other way."""
-    side: Side = "above" if test.direction == "rises" else "below"
+    side: ThresholdSide = "above" if test.direction == "rises" else "below"
     levels = list_levels(test.cells, test.along, evidence)
     if len(levels) < 2:
         return

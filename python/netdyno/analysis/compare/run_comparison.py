@@ -25,7 +25,7 @@ from netdyno.model import outcomes
 from netdyno.model.base import Name
 from netdyno.model.experiment import RankedBy, Scenario
 from netdyno.model.levels import level_key, level_label
-from netdyno.model.metrics import METRICS, Counted
+from netdyno.model.metrics import METRICS, TrialWithLoad
 from netdyno.model.run import Run
 from netdyno.question.capacity import CAPACITY
 
@@ -57,17 +57,17 @@ class _Key:
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _ComparedCell:
     label: Name
     figure: float
     logs: tuple[float, ...]
 
 
-def _collect_cells(run: Run) -> dict[_Key, _Cell]:
+def _collect_cells(run: Run) -> dict[_Key, _ComparedCell]:
     """Collect the figure of each cell and the logarithms of its trials' figures, scenario by scenario and name by
     name."""
     logs: dict[_Key, list[float]] = {}
-    trials: dict[_Key, list[Counted]] = {}
+    trials: dict[_Key, list[TrialWithLoad]] = {}
     scenarios = {scenario.name: scenario for scenario in run.experiment.scenarios}
     for planned in scenarios.values():
         # A capacity takes several cells, and here each stands by itself.
@@ -81,7 +81,7 @@ def _collect_cells(run: Run) -> dict[_Key, _Cell]:
     order = {name: number for number, name in enumerate(scenarios)}
     keys = sorted(logs, key=lambda key: (order[key.scenario], key.level, key.contestant))
     return {
-        key: _Cell(
+        key: _ComparedCell(
             label=level_label(scenarios[key.scenario], trials[key][0][0].levels),
             figure=_read_figure(key.metric, trials[key], run.experiment.seed),
             logs=tuple(logs[key]),
@@ -90,13 +90,13 @@ def _collect_cells(run: Run) -> dict[_Key, _Cell]:
     }
 
 
-def _read_figure(metric: RankedBy, trials: Sequence[Counted], seed: int) -> float:
+def _read_figure(metric: RankedBy, trials: Sequence[TrialWithLoad], seed: int) -> float:
     estimate = estimate_cell(METRICS[metric], trials, seed)
     assert estimate is not None, "each of these trials has a figure above 0"
     return estimate.value
 
 
-def _compare_cell(key: _Key, first: _Cell, second: _Cell) -> Both:
+def _compare_cell(key: _Key, first: _ComparedCell, second: _ComparedCell) -> Both:
     means = [sum(cell.logs) / len(cell.logs) for cell in (first, second)]
     return Both(
         scenario=key.scenario,

@@ -22,13 +22,11 @@ from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT
 from netdyno.model.figure import SCENARIO, Figure, Published
-from netdyno.model.load_result import LoadResult
-from netdyno.model.metrics import METRICS, Metric
+from netdyno.model.metrics import METRICS, Metric, TrialWithLoad
 from netdyno.model.trial import Trial
 
-Place = tuple[type_level, ...]
+DrawnPlace = tuple[type_level, ...]
 """The values of all coordinates that a figure draws, in the order of Figure.drawn."""
-Counted = tuple[Trial, LoadResult]
 
 
 def build_charts(figures: Sequence[Figure], parts: Sequence[ScenarioTrials]) -> tuple[Chart, ...]:
@@ -58,7 +56,7 @@ def _fill_chart(figure: Figure, parts: Mapping[str, ScenarioTrials]) -> Chart:
         _fill_spot(figure, parts, place, planned[place], [counted.get(place, ()) for counted in measured_by_metric])
         for place in order
     ]
-    panels: dict[Place, list[Spot]] = {}
+    panels: dict[DrawnPlace, list[Spot]] = {}
     for spot in spots:
         panels.setdefault(tuple(spot.at[name] for name in figure.panels), []).append(spot)
     unsafe = tuple(
@@ -83,7 +81,7 @@ def _fill_chart(figure: Figure, parts: Mapping[str, ScenarioTrials]) -> Chart:
     )
 
 
-def _fill_panel(figure: Figure, place: Place, spots: Sequence[Spot], unsafe: tuple[str, ...]) -> ChartPanel:
+def _fill_panel(figure: Figure, place: DrawnPlace, spots: Sequence[Spot], unsafe: tuple[str, ...]) -> ChartPanel:
     coordinates_of_panel = dict(zip(figure.panels, place, strict=True))
     published = [item for item in figure.published if _is_in_panel(item, coordinates_of_panel)]
     # In the order of the spots' own coordinates, so that the two can be matched.
@@ -99,28 +97,30 @@ def _is_in_panel(published: Published, panel: Mapping[str, type_level]) -> bool:
     return all(published.at.get(name, value) == value for name, value in panel.items())
 
 
-def _pair_with_names(figure: Figure, place: Place) -> list[tuple[str, type_level]]:
+def _pair_with_names(figure: Figure, place: DrawnPlace) -> list[tuple[str, type_level]]:
     return list(zip(figure.drawn, place, strict=True))
 
 
 # --- the places of trials ----------------------------------------------------------------------------------------
 
 
-def _group_by_place(figure: Figure, trials: Sequence[Trial]) -> dict[Place, list[Trial]]:
-    by_place: dict[Place, list[Trial]] = {}
+def _group_by_place(figure: Figure, trials: Sequence[Trial]) -> dict[DrawnPlace, list[Trial]]:
+    by_place: dict[DrawnPlace, list[Trial]] = {}
     for trial in trials:
         by_place.setdefault(_place(figure, trial), []).append(trial)
     return by_place
 
 
-def _place(figure: Figure, trial: Trial) -> Place:
+def _place(figure: Figure, trial: Trial) -> DrawnPlace:
     place = place_trial(trial)
     return tuple(place[name] for name in figure.drawn)
 
 
-def _group_measured(figure: Figure, parts: Mapping[str, ScenarioTrials], metric: Metric) -> dict[Place, list[Counted]]:
+def _group_measured(
+    figure: Figure, parts: Mapping[str, ScenarioTrials], metric: Metric
+) -> dict[DrawnPlace, list[TrialWithLoad]]:
     """Return the trials from which a metric is read, in the order of their blocks."""
-    by_place: dict[Place, list[Counted]] = {}
+    by_place: dict[DrawnPlace, list[TrialWithLoad]] = {}
     for cells in figure.cells:
         counted = measured.select_distinct(parts[cells.scenario].drawn(), metric.statuses)
         for trial, load in sorted(counted, key=lambda counted_trial: counted_trial[0].block):
@@ -130,7 +130,7 @@ def _group_measured(figure: Figure, parts: Mapping[str, ScenarioTrials], metric:
 
 
 def _list_values(
-    figure: Figure, name: str, parts: Mapping[str, ScenarioTrials], planned: Mapping[Place, object]
+    figure: Figure, name: str, parts: Mapping[str, ScenarioTrials], planned: Mapping[DrawnPlace, object]
 ) -> tuple[type_level, ...]:
     """Return the values of a coordinate that were run, in the order of the figure, else of the experiment; contestants
     by name (an experiment may say `*`)."""
@@ -152,9 +152,9 @@ def _list_values(
 def _fill_spot(
     figure: Figure,
     parts: Mapping[str, ScenarioTrials],
-    place: Place,
+    place: DrawnPlace,
     planned: Sequence[Trial],
-    counted: Sequence[Sequence[Counted]],
+    counted: Sequence[Sequence[TrialWithLoad]],
 ) -> Spot:
     metrics = [METRICS[name] for name in (figure.metric, *figure.below)]
     estimates = [_estimate_cell(metric, place_counted) for metric, place_counted in zip(metrics, counted, strict=True)]
@@ -174,7 +174,7 @@ def _fill_spot(
     )
 
 
-def _estimate_cell(metric: Metric, counted: Sequence[Counted]) -> Estimate | None:
+def _estimate_cell(metric: Metric, counted: Sequence[TrialWithLoad]) -> Estimate | None:
     """Estimate a metric over the blocks of one cell; None where none has the figure."""
     points = {trial.block: metric.of(trial, load) for trial, load in counted}
     return estimate(metric, {block: figure for block, figure in points.items() if figure is not None})

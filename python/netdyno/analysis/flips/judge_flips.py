@@ -14,7 +14,7 @@ from netdyno.kit.statistics import stats
 from netdyno.kit.statistics.bisection import Bisection, Bounds, bisect
 from netdyno.kit.statistics.block_counts import FLIP_LOOKS
 from netdyno.kit.statistics.flips import flips
-from netdyno.kit.statistics.stats import Cell, Samples
+from netdyno.kit.statistics.stats import BlockLevel, Samples
 from netdyno.model.experiment import Flip, Scenario
 from netdyno.model.levels import level_key, level_words, place
 from netdyno.model.metrics import METRICS
@@ -72,10 +72,10 @@ def _list_uneven_places(part: ScenarioTrials, factor: str, names: Sequence[str])
     return tuple(sorted(position for position in places if position is not None))
 
 
-def _compute_mean_logs(samples: Mapping[str, Samples], names: Sequence[str]) -> dict[Cell, float]:
+def _compute_mean_logs(samples: Mapping[str, Samples], names: Sequence[str]) -> dict[BlockLevel, float]:
     """Return the mean logarithm over the members of a side, where all have a figure."""
     members = [samples.get(name, {}) for name in names]
-    shared = set[Cell].intersection(*(set(member) for member in members)) if members else set[Cell]()
+    shared = set[BlockLevel].intersection(*(set(member) for member in members)) if members else set[BlockLevel]()
     return {cell: sum(math.log(member[cell]) for member in members) / len(members) for cell in shared}
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from netdyno.kit.statistics.stats import Interval
 from netdyno.model.base import Name, type_level
 
-Bound = Literal["", "at least", "at most"]
+BoundDirection = Literal["", "at least", "at most"]
 """The direction of a figure that is not exact."""
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from netdyno.kit.statistics.false_difference_rate import Rate
+from netdyno.kit.statistics.false_difference_rate import FalseDifferenceRate
 from netdyno.kit.statistics.stats import Comparison
 from netdyno.model.base import Name
 from netdyno.model.experiment import MOST_AA_SHARE
@@ -44,14 +44,14 @@ class Control:
     blocks: int
 
     @property
-    def different(self) -> Rate:
+    def different(self) -> FalseDifferenceRate:
         """The rate of false differences in a ranking, of the comparisons with enough blocks."""
-        return Rate(sum(comparison.different for comparison in self._able), len(self._able))
+        return FalseDifferenceRate(sum(comparison.different for comparison in self._able), len(self._able))
 
     @property
-    def single(self) -> Rate:
+    def single(self) -> FalseDifferenceRate:
         """The same for each comparison by itself, without correction: the rate of 95% intervals that leave out 1."""
-        return Rate(sum(comparison.p <= self.level for comparison in self._able), len(self._able))
+        return FalseDifferenceRate(sum(comparison.p <= self.level for comparison in self._able), len(self._able))
 
     @property
     def _able(self) -> list[Comparison]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from netdyno.analysis.found.cells import Bound, Estimate
+from netdyno.analysis.found.cells import BoundDirection, Estimate
 from netdyno.kit.statistics.stats import Comparison
 from netdyno.model.base import Name, Quoted, type_level
 from netdyno.model.observation import Neighbour
@@ -267,7 +267,7 @@ class Speedup:
 
     cores: int
     ratio: Estimate
-    bound: Bound
+    bound: BoundDirection
 
 
 @dataclass(frozen=True)

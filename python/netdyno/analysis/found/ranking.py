@@ -7,13 +7,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from netdyno.analysis.found.cells import Bound, Estimate
+from netdyno.analysis.found.cells import BoundDirection, Estimate
 from netdyno.analysis.found.exclusions import Fault
 from netdyno.kit.statistics.stats import Better, Comparison
 from netdyno.model.base import Name
 from netdyno.model.trial import Status
 
-Verdict = Literal["winner", "equal", "undecided", "not_enough_blocks", "unopposed", "no_data", "flip"]
+RankingVerdict = Literal["winner", "equal", "undecided", "not_enough_blocks", "unopposed", "no_data", "flip"]
 """`equal`: none is proven best, and some are shown to be as good as the best, within the margin. `undecided`: none is
 shown to be. `flip`: the question is where the winner changes; there is no ranking over all levels."""
 
@@ -69,7 +69,7 @@ class Axis:
     better: Better
     scores: tuple[Score, ...]
     comparisons: tuple[Comparison, ...]
-    bound: Bound = ""
+    bound: BoundDirection = ""
 
     def score(self, contestant: str) -> Score | None:
         return next((score for score in self.scores if score.contestant == contestant), None)
@@ -105,7 +105,7 @@ class Decision:
     rivals (`open`, the leader first), if means and spreads stay as they are, and `seconds_to_settle` how long these
     take; None where nothing is open, or it cannot be said."""
 
-    verdict: Verdict
+    verdict: RankingVerdict
     among: tuple[Name, ...] = ()
     front: tuple[Name, ...] = ()
     undecided: tuple[Name, ...] = ()
@@ -154,7 +154,7 @@ class Standing:
     loss: float | None = None
     lossy: bool = False
     faults: tuple[Fault, ...] = ()
-    bound: Bound = ""
+    bound: BoundDirection = ""
     """The direction where the value is only a bound."""
     ground: int = 0
     over_loads: OverLoads | None = None
@@ -196,7 +196,7 @@ EndReason = Literal["precise", "alone", "unfinished", "blocks", "time"]
 
 
 @dataclass(frozen=True)
-class Ending:
+class EndOfBlocks:
     """The end of the blocks of a scenario that asks for a precision (stopping.py). `asked` and `widest` are half widths
     of the 95% interval of a ratio, relative to its middle. `widest` is that of the comparison `of`; None where
     nothing is compared."""

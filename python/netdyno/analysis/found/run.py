@@ -36,14 +36,24 @@ from netdyno.analysis.found.notices import (
     Why,
     Work,
 )
-from netdyno.analysis.found.ranking import Axis, Censored, Decision, Ending, ErrorBar, Pair, Standing, Verdict, Within
+from netdyno.analysis.found.ranking import (
+    Axis,
+    Censored,
+    Decision,
+    EndOfBlocks,
+    ErrorBar,
+    Pair,
+    RankingVerdict,
+    Standing,
+    Within,
+)
 from netdyno.kit.statistics.stats import Better, Comparison
 from netdyno.model.base import Name, Quoted
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import Pinning
 from netdyno.model.trial import Trial
-from netdyno.model.verdicts import Judged
+from netdyno.model.verdicts import JudgedClaim
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,7 @@ class ScenarioFindings:
     added_options: tuple[AddedOption, ...]
     threads_each: tuple[ThreadEach, ...]
     sampled_threads: tuple[SampledThreads, ...]
-    ending: Ending | None = None
+    ending: EndOfBlocks | None = None
     """Why its blocks ended; None where it asked for no precision."""
     capacity: CapacityFindings | None = None
     """None for a metric other than `capacity`."""
@@ -117,7 +127,7 @@ class ScenarioFindings:
     """Foreign load programs that reported figures of it themselves (docs/adr/instruments.md)."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RankingVerdict:
         return self.decision.verdict
 
     @property
@@ -193,7 +203,7 @@ class Analysis:
     """The lengths that measured windows have, in seconds, each once, shortest first."""
     contestants: tuple[Name, ...]
     scenarios: tuple[ScenarioFindings, ...]
-    claims: tuple[Judged, ...]
+    claims: tuple[JudgedClaim, ...]
     """The verdicts on the experiment's claims; empty where it makes none."""
     charts: tuple[Chart, ...]
     """The figures that the experiment asks for."""

@@ -285,5 +285,5 @@ def decide_outcome(interval: Interval | None, margin: float, better: Better) -> 
     return "within" if high <= limit else "open"
 
 
-def _geometric_mean(samples: Samples, cells: Sequence[stats.Cell]) -> float:
+def _geometric_mean(samples: Samples, cells: Sequence[stats.BlockLevel]) -> float:
     return math.exp(statistics.fmean(math.log(samples[cell]) for cell in cells)) if cells else math.nan

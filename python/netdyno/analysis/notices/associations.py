@@ -20,7 +20,7 @@ from netdyno.kit.statistics import stats
 from netdyno.kit.statistics.stats import Comparison, Samples
 from netdyno.model.base import Name
 from netdyno.model.levels import level_key
-from netdyno.model.metrics import COUNTERS, METRICS, Counted
+from netdyno.model.metrics import COUNTERS, METRICS, TrialWithLoad
 
 SYSTEM = "cpu-system"
 """The CPU time in the kernel: shown as a part of the whole, not tested by itself."""
@@ -49,7 +49,7 @@ class _Tested(NamedTuple):
 
 
 def explain_differences(
-    ranked: Sequence[Counted],
+    ranked: Sequence[TrialWithLoad],
     standings: Sequence[Standing],
     families: Mapping[str, Sequence[Comparison]],
     metric: str,
@@ -87,9 +87,9 @@ def _list_pairs(standings: Sequence[Standing], family: Sequence[Comparison]) -> 
     return list(pairs.values())
 
 
-def _collect_figures(ranked: Sequence[Counted]) -> Figures:
+def _collect_figures(ranked: Sequence[TrialWithLoad]) -> Figures:
     counters = (*COUNTERS, SYSTEM)
-    figures: dict[str, dict[str, dict[stats.Cell, float]]] = {name: {} for name in counters}
+    figures: dict[str, dict[str, dict[stats.BlockLevel, float]]] = {name: {} for name in counters}
     for trial, load in ranked:
         for name in counters:
             figure = METRICS[name].of(trial, load)

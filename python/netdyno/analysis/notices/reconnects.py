@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netdyno.analysis.found.notices import Reconnected
-from netdyno.model.metrics import Counted
+from netdyno.model.metrics import TrialWithLoad
 
 
-def find_reconnected(ranked: Sequence[Counted]) -> tuple[Reconnected, ...]:
+def find_reconnected(ranked: Sequence[TrialWithLoad]) -> tuple[Reconnected, ...]:
     """Return every contestant whose clients had to reconnect in some trial."""
     closed: dict[str, list[int]] = {}
     replies: dict[str, int] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netdyno.analysis.found.notices import MeasuredAlone
-from netdyno.model.metrics import Counted
+from netdyno.model.metrics import TrialWithLoad
 
 
-def find_measured_alone(ranked: Sequence[Counted]) -> tuple[MeasuredAlone, ...]:
+def find_measured_alone(ranked: Sequence[TrialWithLoad]) -> tuple[MeasuredAlone, ...]:
     """Return the contestants that have a trial of their own, by the reason for it."""
     contestants: dict[str, set[str]] = {}
     for trial, _ in ranked:

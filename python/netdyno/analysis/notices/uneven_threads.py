@@ -13,7 +13,7 @@ from netdyno.analysis.found.notices import UnevenThreads
 from netdyno.model.base import Name
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_label
-from netdyno.model.metrics import Counted
+from netdyno.model.metrics import TrialWithLoad
 
 UNEVEN = 1.5
 """The busiest thread's share divided by the largest of the most even spread, above which a trial is reported."""
@@ -27,7 +27,7 @@ class _Spread(NamedTuple):
     level: Name
 
 
-def find_uneven(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[UnevenThreads, ...]:
+def find_uneven(scenario: Scenario, ranked: Sequence[TrialWithLoad]) -> tuple[UnevenThreads, ...]:
     """Return every contestant with an uneven spread in some trial."""
     spreads: dict[str, list[_Spread]] = {}
     for counted in ranked:
@@ -46,7 +46,7 @@ def find_uneven(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[UnevenTh
     return tuple(uneven)
 
 
-def _compute_spread(scenario: Scenario, counted: Counted) -> _Spread | None:
+def _compute_spread(scenario: Scenario, counted: TrialWithLoad) -> _Spread | None:
     """Return the spread of a trial; None where its connections belong to no thread. Those of the closing check are
     taken off the busiest thread."""
     trial, load = counted

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netdyno.analysis.found.notices import WarmedUp
-from netdyno.model.metrics import Counted
+from netdyno.model.metrics import TrialWithLoad
 from netdyno.model.trial import Warmup
 
 
-def collect_by_contestant(ranked: Sequence[Counted]) -> tuple[WarmedUp, ...]:
+def collect_by_contestant(ranked: Sequence[TrialWithLoad]) -> tuple[WarmedUp, ...]:
     """Return the warm-ups of each contestant's trials, each once."""
     by_name: dict[str, list[Warmup]] = {}
     for trial, _ in ranked:

@@ -8,14 +8,14 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from netdyno.analysis.found.cells import Bound, CellFigures, LevelInfo, select_heaviest
+from netdyno.analysis.found.cells import BoundDirection, CellFigures, LevelInfo, select_heaviest
 from netdyno.analysis.found.ranking import Axis, Censored, ErrorBar, Score
 from netdyno.kit.statistics import stats
 from netdyno.kit.statistics.stats import Better, Comparison, Samples
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
-from netdyno.model.metrics import METRICS, Counted
+from netdyno.model.metrics import METRICS, TrialWithLoad
 from netdyno.question.capacity import CAPACITY
 
 LATENCIES = ("p50", "p99", "mean")
@@ -135,7 +135,7 @@ def fill(
     )
 
 
-def _find_bound(axis: str, saturated: bool, limited: Collection[str]) -> Bound:
+def _find_bound(axis: str, saturated: bool, limited: Collection[str]) -> BoundDirection:
     if saturated and axis in ("throughput", "kept"):
         return "at least"
     return "at most" if axis in LATENCIES and (saturated or axis in limited or (axis == "mean" and limited)) else ""
@@ -170,7 +170,7 @@ def _score_axis(
 # --- the generator's own part ------------------------------------------------------------------------------------
 
 
-def find_error_bars(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[ErrorBar, ...]:
+def find_error_bars(scenario: Scenario, ranked: Sequence[TrialWithLoad]) -> tuple[ErrorBar, ...]:
     """Return a bar where the generator's part is not small beside the shortest response time of any contestant at a
     level: decided for all alike."""
     by_level: dict[str, dict[str, list[LoadResult]]] = {}

@@ -17,7 +17,7 @@ from netdyno.kit.statistics import hdr, stats
 from netdyno.kit.statistics.stats import Floats, Interval
 from netdyno.model import transports
 from netdyno.model.load_result import LoadResult
-from netdyno.model.metrics import METRICS, Counted, Metric, Percentile
+from netdyno.model.metrics import METRICS, Metric, Percentile, TrialWithLoad
 
 NS_PER_S = 1e9
 PERCENTS = (50.0, 90.0, 99.0, 99.9)
@@ -27,7 +27,7 @@ BEYOND_LAST_POINT = 10
 
 
 def compute_figures(
-    contestant: str, level: str, trials: Sequence[Counted], seed: int, loss: Loss | None = None
+    contestant: str, level: str, trials: Sequence[TrialWithLoad], seed: int, loss: Loss | None = None
 ) -> CellFigures:
     """Return all figures of a cell. `trials` is not empty and holds valid trials only."""
     return CellFigures(
@@ -45,7 +45,7 @@ def compute_figures(
     )
 
 
-def estimate_cell(metric: Metric, trials: Sequence[Counted], seed: int) -> Estimate | None:
+def estimate_cell(metric: Metric, trials: Sequence[TrialWithLoad], seed: int) -> Estimate | None:
     """Return the figure of a cell, of all its trials together; None where it was not measured. Reports, exports and
     `compare` show this one; comparisons are of the trials' own figures."""
     if metric.percentile is not None:
@@ -61,7 +61,7 @@ def estimate_cell(metric: Metric, trials: Sequence[Counted], seed: int) -> Estim
     return divide_sums(amounts, [metric.per(*counted) for counted in trials], seed)
 
 
-def _pool_percentile(percentile: Percentile, trials: Sequence[Counted], seed: int) -> Estimate | None:
+def _pool_percentile(percentile: Percentile, trials: Sequence[TrialWithLoad], seed: int) -> Estimate | None:
     histograms = tuple(found.histogram for counted in trials if (found := percentile.read(*counted)) is not None)
     if not histograms:
         return None

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from netdyno.analysis.capacity import fill as capacity
 from netdyno.analysis.trials.split import ScenarioTrials
-from netdyno.kit.statistics.stats import Cell, Samples
+from netdyno.kit.statistics.stats import BlockLevel, Samples
 from netdyno.model.levels import level_key
-from netdyno.model.metrics import METRICS, Counted
+from netdyno.model.metrics import METRICS, TrialWithLoad
 from netdyno.question.capacity import CAPACITY
 
 
@@ -19,9 +19,9 @@ def collect_samples(part: ScenarioTrials) -> Mapping[str, Samples]:
     return collect_metric(part.ranked, part.scenario.metric)
 
 
-def collect_metric(ranked: Sequence[Counted], metric: str) -> dict[str, Samples]:
+def collect_metric(ranked: Sequence[TrialWithLoad], metric: str) -> dict[str, Samples]:
     """Return the figures of a metric that each trial has by itself."""
-    by_name: dict[str, dict[Cell, float]] = {}
+    by_name: dict[str, dict[BlockLevel, float]] = {}
     for trial, load in ranked:
         figure = METRICS[metric].of(trial, load)
         if figure is not None and figure > 0:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from netdyno.analysis.found.ranking import Ending, EndReason
+from netdyno.analysis.found.ranking import EndOfBlocks, EndReason
 from netdyno.analysis.ranking.samples import collect_samples
 from netdyno.analysis.trials.peers import group_peers
 from netdyno.analysis.trials.split import ScenarioTrials
@@ -15,7 +15,7 @@ from netdyno.kit.statistics.stats import Pairs
 from netdyno.model.base import Name
 from netdyno.question import blocks
 
-Family = Mapping[tuple[Name, Name], Pairs]
+ComparisonFamily = Mapping[tuple[Name, Name], Pairs]
 """The comparisons of a ranking, each by the names of both."""
 
 
@@ -46,7 +46,7 @@ def _find_widest(part: ScenarioTrials) -> float:
     )
 
 
-def find_ending(part: ScenarioTrials, *, finished: bool, time_budget_s: float | None) -> Ending | None:
+def find_ending(part: ScenarioTrials, *, finished: bool, time_budget_s: float | None) -> EndOfBlocks | None:
     """Return why a scenario's blocks ended; None where it asks for no precision."""
     goal = part.scenario.precision
     if goal is None:
@@ -54,7 +54,7 @@ def find_ending(part: ScenarioTrials, *, finished: bool, time_budget_s: float | 
     family = _compare_ranked(part)
     widths = {names: precision.half_width(pairs) for names, pairs in family.items()}
     names = max(widths, key=lambda names: widths[names], default=("", ""))
-    return Ending(
+    return EndOfBlocks(
         why=_find_reason(part, family, goal, finished=finished),
         blocks=part.blocks,
         asked=goal,
@@ -64,7 +64,7 @@ def find_ending(part: ScenarioTrials, *, finished: bool, time_budget_s: float | 
     )
 
 
-def _find_reason(part: ScenarioTrials, family: Family, goal: float, *, finished: bool) -> EndReason:
+def _find_reason(part: ScenarioTrials, family: ComparisonFamily, goal: float, *, finished: bool) -> EndReason:
     if family and _are_all_settled(family, goal):
         return "precise"
     if not finished:
@@ -74,11 +74,11 @@ def _find_reason(part: ScenarioTrials, family: Family, goal: float, *, finished:
     return "blocks" if part.blocks >= blocks.find_most(part.scenario) else "time"
 
 
-def _are_all_settled(family: Family, goal: float) -> bool:
+def _are_all_settled(family: ComparisonFamily, goal: float) -> bool:
     return all(precision.settled(pairs, goal) for pairs in family.values())
 
 
-def _compare_ranked(part: ScenarioTrials) -> Family:
+def _compare_ranked(part: ScenarioTrials) -> ComparisonFamily:
     """Return the comparisons of its ranking. A pair that shares no cell cannot be compared, however many blocks there
     are."""
     figures = collect_samples(part)

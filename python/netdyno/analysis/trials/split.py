@@ -13,7 +13,7 @@ from netdyno.model import outcomes
 from netdyno.model.base import Name, Quoted
 from netdyno.model.contestant import About
 from netdyno.model.experiment import CapacityPlan, Scenario
-from netdyno.model.metrics import Counted
+from netdyno.model.metrics import TrialWithLoad
 from netdyno.model.outcomes import Saturated
 from netdyno.model.run import Run
 from netdyno.model.trial import Traced, Trial
@@ -32,7 +32,7 @@ class ScenarioTrials:
     """Sorted by name, for an experiment may say `*`, and trials ran in random order."""
     trials: tuple[Trial, ...]
     """All trials, whatever their outcome."""
-    ranked: tuple[Counted, ...]
+    ranked: tuple[TrialWithLoad, ...]
     """The trials of a ranking, with their figures; of a cell measured twice the first."""
     twins: tuple[Trial, ...]
     traced: tuple[Traced, ...]
@@ -101,5 +101,5 @@ def _list_names(trials: Iterable[Trial]) -> tuple[str, ...]:
     return tuple(sorted({trial.contestant for trial in trials}))
 
 
-def _list_ranked(trials: Iterable[Trial]) -> tuple[Counted, ...]:
+def _list_ranked(trials: Iterable[Trial]) -> tuple[TrialWithLoad, ...]:
     return tuple(measured.select_distinct(trials, outcomes.RANKED))

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from netdyno.kit.statistics import looks, stats
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS, FLIP_LOOKS
-from netdyno.kit.statistics.flips import Contrasts, Crossing, Flips, LevelContrast, Side, zero
+from netdyno.kit.statistics.flips import Crossing, Flips, LevelContrast, LevelContrasts, Side, zero
 from netdyno.kit.statistics.stats import Interval, Pairs
 
 INNER = 3
@@ -63,7 +63,7 @@ Between = Callable[[float, float], float | None]
 
 
 def bisect(
-    contrasts: Contrasts, tried: Mapping[float, int], bounds: Bounds, between: Between, level: float = stats.LEVEL
+    contrasts: LevelContrasts, tried: Mapping[float, int], bounds: Bounds, between: Between, level: float = stats.LEVEL
 ) -> Bisection:
     """Choose the levels of the next block. `tried`: how many blocks had the level, with or without a contrast."""
     share = level / bounds.levels

@@ -11,7 +11,7 @@ from netdyno.kit.statistics.stats import LEVEL, Interval
 
 
 @dataclass(frozen=True)
-class Rate:
+class FalseDifferenceRate:
     """`count` hits in `of` tosses of a coin of unknown chance."""
 
     count: int

@@ -21,7 +21,7 @@ from netdyno.kit.statistics.stats import Floats, Interval
 
 Side = Literal[-1, 0, 1]
 """The side that is proven greater: the second, neither, the first."""
-Verdict = Literal["flip", "none", "open"]
+FlipVerdict = Literal["flip", "none", "open"]
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,16 @@ class Flips:
     """All flips along a factor. `none`: the same side is proven greater at every level and everywhere between. `open`:
     neither that nor a flip is proven; a single level is always `open`."""
 
-    verdict: Verdict
+    verdict: FlipVerdict
     points: tuple[LevelContrast, ...]
     crossings: tuple[Crossing, ...]
 
 
-Contrasts = Mapping[float, Mapping[int, float]]
+LevelContrasts = Mapping[float, Mapping[int, float]]
 """The contrasts by level and block."""
 
 
-def flips(contrasts: Contrasts, *, log: bool, level: float = stats.LEVEL) -> Flips:
+def flips(contrasts: LevelContrasts, *, log: bool, level: float = stats.LEVEL) -> Flips:
     """Find all flips along the levels. `log`: places lie on a logarithmic axis, and all levels are above 0."""
     places = sorted(contrasts)
     points = tuple(_compute_point(place, contrasts[place], level / len(places)) for place in places)
@@ -101,7 +101,7 @@ def _compute_point(place: float, by_block: Mapping[int, float], level: float) ->
     return LevelContrast(place, len(values), mean, Interval(mean - half, mean + half), side)
 
 
-def _find_crossing(points: Sequence[LevelContrast], contrasts: Contrasts, level: float, *, log: bool) -> Crossing:
+def _find_crossing(points: Sequence[LevelContrast], contrasts: LevelContrasts, level: float, *, log: bool) -> Crossing:
     """Return the crossing of a bracket: its first and last point are proven on different sides, those between are
     not."""
     doubtful = [
@@ -138,7 +138,7 @@ def zero(points: Sequence[LevelContrast], *, rising: bool, log: bool) -> float:
     raise AssertionError("a bracket's ends lie on different sides")
 
 
-def _find_doubtful(left: float, right: float, contrasts: Contrasts, level: float, *, log: bool) -> list[float]:
+def _find_doubtful(left: float, right: float, contrasts: LevelContrasts, level: float, *, log: bool) -> list[float]:
     """Return the ends of the range between two neighbouring levels in which the contrast is not proven to differ from
     0; empty where it is everywhere. Uses the blocks that have both levels."""
     shared = sorted(contrasts[left].keys() & contrasts[right].keys())

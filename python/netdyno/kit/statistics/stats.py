@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS, MANY_BLOCKS
 
 Floats = NDArray[np.float64]
-Cell = tuple[int, str]
+BlockLevel = tuple[int, str]
 """Block number and level: where in the experiment a figure was measured."""
-Samples = Mapping[Cell, float]
+Samples = Mapping[BlockLevel, float]
 """The metric of one contestant by cell, one value per server restart, every value above 0."""
 Better = Literal["higher", "lower"]
 
@@ -67,7 +67,7 @@ def pair(a: Samples, b: Samples) -> Pairs:
     return pairs_of({cell: math.log(a[cell] / b[cell]) for cell in shared})
 
 
-def pairs_of(contrasts: Mapping[Cell, float]) -> Pairs:
+def pairs_of(contrasts: Mapping[BlockLevel, float]) -> Pairs:
     """Return the differences of two sides, one for each cell, as pairs."""
     cells = counted(contrasts)
     level_number = {level: number for number, level in enumerate(sorted({level for _, level in cells}))}
@@ -78,7 +78,7 @@ def pairs_of(contrasts: Mapping[Cell, float]) -> Pairs:
     )
 
 
-def counted(shared: Iterable[Cell]) -> list[Cell]:
+def counted(shared: Iterable[BlockLevel]) -> list[BlockLevel]:
     """Return the cells that a comparison uses, so that every block compares the same levels. A level counts if both
     sides have it in at least half as many blocks as the most shared level; a block counts if it has all these levels.
     So one lost trial costs its block, and a level that one of the two cannot carry does not cost all blocks."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Bound = Literal["", "at least", "below"]
+ThresholdDirection = Literal["", "at least", "below"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Capacity:
     highest or the lowest of them."""
 
     rate_hz: float
-    bound: Bound = ""
+    bound: ThresholdDirection = ""
 
 
 def capacity(measured: Sequence[RateResult], limit_ns: float | None) -> Capacity:

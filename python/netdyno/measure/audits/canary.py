@@ -2,7 +2,7 @@
 (docs/adr/canary.md).
 
 A block's median is known at its end, so a trial is first stored without this audit, and with it when its block has
-ended: `Judge` does that. The rest is pure functions."""
+ended: `CanaryJudge` does that. The rest is pure functions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Median(NamedTuple):
     whose: str
 
 
-class Judge:
+class CanaryJudge:
     """Judges the trials of a run as their blocks end, and has them stored again."""
 
     def __init__(self, policy: ForeignLoad, revise: Revise) -> None:

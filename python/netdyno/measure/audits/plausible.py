@@ -45,7 +45,7 @@ ETHERNET_BYTES, IP_BYTES, TCP_BYTES, UDP_BYTES = 14, 20, 20, 8
 MTU = 1500
 
 
-class Limits(NamedTuple):
+class TrialResources(NamedTuple):
     """The resources of a trial. Cores of each side and of both together; `copies_hz`: bytes per second that one of them
     copies; of the link, bits per second (None where it is not limited) and the delay each way; `overrun_s`: the time
     after the slices of the window in which their last answers came, and CPU still counts."""
@@ -72,7 +72,7 @@ class FigureLimit(NamedTuple):
         return not self.value <= self.most
 
 
-def plausible(load: LoadResult, server: ServerObservation | None, limits: Limits) -> Audit:
+def plausible(load: LoadResult, server: ServerObservation | None, limits: TrialResources) -> Audit:
     """Check that the accounts agree and the limits hold. The detail names every impossible figure, or else the figure
     nearest to its limit. Nothing is checked of a server whose process is not known."""
     try:
@@ -106,7 +106,7 @@ def accounts(load: LoadResult, server: ServerObservation | None = None) -> Itera
         yield from _check_distribution("lag of the server's timer", server.tick_lag_ns)
 
 
-def physical(load: LoadResult, server: ServerObservation | None, limits: Limits) -> Iterator[FigureLimit]:
+def physical(load: LoadResult, server: ServerObservation | None, limits: TrialResources) -> Iterator[FigureLimit]:
     """Yield the figures that the machine and the link limit."""
     yield from times(load, limits)
     yield from work(load, server, limits)
@@ -236,7 +236,7 @@ def _check_distribution(name: str, distribution: Distribution) -> Iterator[Figur
 # --- limits ------------------------------------------------------------------------------------------------------
 
 
-def times(load: LoadResult, limits: Limits) -> Iterator[FigureLimit]:
+def times(load: LoadResult, limits: TrialResources) -> Iterator[FigureLimit]:
     """Check that nothing is answered sooner than the link and the kernel allow, or after the load has ended."""
     plan = load.plan
     yield FigureLimit(
@@ -260,7 +260,7 @@ def times(load: LoadResult, limits: Limits) -> Iterator[FigureLimit]:
         )
 
 
-def work(load: LoadResult, server: ServerObservation | None, limits: Limits) -> Iterator[FigureLimit]:
+def work(load: LoadResult, server: ServerObservation | None, limits: TrialResources) -> Iterator[FigureLimit]:
     """Check that no side uses more CPU than there is, and that every message costs some."""
     generated = load.generator.cpu_user_s + load.generator.cpu_system_s
     loaded_s = load.plan.duration_s + limits.overrun_s
@@ -283,7 +283,7 @@ def _limit_cpu(cores: int, window_s: float) -> float:
     return cores * window_s * (1 + CLOCK_SHARE) + CLOCK_S
 
 
-def transfer(load: LoadResult, limits: Limits) -> Iterator[FigureLimit]:
+def transfer(load: LoadResult, limits: TrialResources) -> Iterator[FigureLimit]:
     """Check that there are no more bytes than memory copies, nor more bits than the link carries. Messages that were
     answered in the window crossed the link at most the longest service time before its start or after its end."""
     if load.messages.sent == 0:

@@ -22,7 +22,7 @@ from netdyno.kit.errors import UserError
 from netdyno.kit.url import parse_tls_url
 from netdyno.measure.cluster import authority, clocks, engine
 from netdyno.measure.cluster.described import Description, Host
-from netdyno.measure.cluster.links import Link
+from netdyno.measure.cluster.links import HostLink
 from netdyno.measure.cluster.requests import MOST_REPLY, HostMessage
 from netdyno.measure.run.hosts import GoneError
 
@@ -156,10 +156,10 @@ class Controller:
         except msgspec.DecodeError as error:
             raise OSError(f"it does not describe itself: {error}") from error
 
-    async def _measure_links(self, address: str, everyone: Sequence[str]) -> dict[str, Link]:
+    async def _measure_links(self, address: str, everyone: Sequence[str]) -> dict[str, HostLink]:
         """Measure the links to a host from all others. A check before each skips it while a host is at work, which may
         begin at any time; if it begins just then, the host itself waits for the transfer (daemon.py)."""
-        measured: dict[str, Link] = {}
+        measured: dict[str, HostLink] = {}
         for remote in everyone:
             if remote == address:
                 continue
@@ -174,7 +174,7 @@ class Controller:
                 )
             except OSError as error:
                 raise UserError(f"{remote} does not answer {address}, or {address} us: {error}") from error
-            measured[remote] = Link(round_trip_ns=round_trip_ns, bits_per_second=rate)
+            measured[remote] = HostLink(round_trip_ns=round_trip_ns, bits_per_second=rate)
         return measured
 
     async def _ask(

@@ -17,7 +17,7 @@ MOST_S = 0.3
 _CHUNK_BYTES = 256 << 10
 
 
-class Link(Frozen):
+class HostLink(Frozen):
     """The link from another host: the shortest round trip, and the bits per second that came from there; None where the
     link was not filled. The rate is limited by the decryption of a Python worker: a link may carry more."""
 

@@ -41,7 +41,7 @@ from netdyno.model.options import settings
 from netdyno.model.run import BETWEEN_HOSTS, OF_CLUSTER, OF_LOAD, Environment
 from netdyno.model.trial import Trial, Warmup
 from netdyno.question import plan
-from netdyno.question.plan import Cell, CellKind, Named
+from netdyno.question.plan import Cell, CellKind, ContestantsByName
 
 PREPARE_S = 1800.0
 """Seconds that a host may take to build the programs that it starts."""
@@ -84,7 +84,7 @@ class Stage:
         self._progress: Callable[[int, float], None] = ignore_progress
         self._folder = Path()
 
-    def check(self, experiment: Experiment, servers: Named, clients: Named) -> None:
+    def check(self, experiment: Experiment, servers: ContestantsByName, clients: ContestantsByName) -> None:
         """Check the cells of an experiment. Raises UserError where none of them can run on these hosts."""
         why_not = [
             self.why_skip(servers[contestant], scenario, levels, clients)
@@ -96,7 +96,7 @@ class Stage:
             raise UserError(f"no contestant of {experiment.name!r} can run on these hosts: {why_not[0]}")
 
     def why_skip(
-        self, contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named
+        self, contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: ContestantsByName
     ) -> str:
         """Return why a cell cannot run on these hosts; empty when it can."""
         return plan.explain_skip(contestant, scenario, levels, clients) or network.find_obstacle(

@@ -89,7 +89,7 @@ def _prepare(request: Prepare) -> Prepared:
 
 def _make_trial(request: TrialRequest, folder: Path) -> TrialDone:
     (server,) = _find_contestants([request.cell.contestant], "server")
-    results = Heard()
+    results = ResultDecoder()
     clients = [settings(request.scenario, request.cell.levels).client]
     context = _build_context(request.ground, folder, clients)._replace(decode=results.decode)
     if request.warmup is not None:
@@ -114,7 +114,7 @@ def _measure_warm_ups(request: WarmupsRequest, folder: Path) -> WarmupsDone:
     return WarmupsDone(found=tuple((kinds.index(kind), warmup) for kind, warmup in measured))
 
 
-def _find_contestants(names: Sequence[str], kind: contestants.Kind) -> list[Contestant]:
+def _find_contestants(names: Sequence[str], kind: contestants.ContestantKind) -> list[Contestant]:
     if not names:
         return []
     discovered = contestants.discover(kind=kind)
@@ -147,11 +147,11 @@ def _build_context(ground: CommonSettings, folder: Path, clients: Iterable[str])
         foreign_load=ground.foreign_load,
         # Where it is not, the controller has skipped such cells.
         network=Network((), way, Path("/proc/net"), ground.address, load_hosts=len(ground.loads), is_lan=True),
-        decode=Heard().decode,
+        decode=ResultDecoder().decode,
     )
 
 
-class Heard:
+class ResultDecoder:
     """A decoder of results of loads, which keeps the canaries' readings beside the last that was measured."""
 
     def __init__(self) -> None:

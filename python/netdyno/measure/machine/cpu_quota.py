@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-Read = Callable[[str], str]
+ReadText = Callable[[str], str]
 """A function that reads a small file by its path; empty where it is missing or may not be read."""
 
 _V1 = "cpu"
@@ -32,13 +32,13 @@ def read_file(path: str) -> str:
         return ""
 
 
-def find_tightest_quota(read: Read = read_file) -> float | None:
+def find_tightest_quota(read: ReadText = read_file) -> float | None:
     """Return the cores' worth of CPU time that the tightest level leaves; None where none of them limits it."""
     quotas = [quota for folder in group_folders(read) if (quota := _read_quota(folder, read)) is not None]
     return min(quotas, default=None)
 
 
-def find_stat_files(read: Read = read_file) -> tuple[str, ...]:
+def find_stat_files(read: ReadText = read_file) -> tuple[str, ...]:
     """Return the paths of cpu.stat of the levels that count how they are held back."""
     files = (f"{folder}/cpu.stat" for folder in group_folders(read))
     return tuple(file for file in files if parse_stat(read(file)) is not None)
@@ -50,7 +50,7 @@ def find_own_stat_files() -> tuple[str, ...]:
     return find_stat_files()
 
 
-def sum_throttling(files: Sequence[str], read: Read = read_file) -> Throttled | None:
+def sum_throttling(files: Sequence[str], read: ReadText = read_file) -> Throttled | None:
     """Add up the counters of these levels; None where there is none. A moment at which two of them hold it back counts
     twice."""
     counted = [stat for file in files if (stat := parse_stat(read(file))) is not None]
@@ -69,7 +69,7 @@ def parse_stat(text: str) -> Throttled | None:
     return None
 
 
-def group_folders(read: Read = read_file) -> tuple[str, ...]:
+def group_folders(read: ReadText = read_file) -> tuple[str, ...]:
     """Find the folders of this process's groups that may limit its CPU time, from its own up to the root of each mount.
     Of several mounts of a hierarchy the first counts."""
     folders_of: dict[str, list[str]] = {}
@@ -111,7 +111,7 @@ def _list_upwards(group: str, root: str, mounted: str) -> list[str]:
     return [str(top / level) for level in (inside, *inside.parents)]
 
 
-def _read_quota(folder: str, read: Read) -> float | None:
+def _read_quota(folder: str, read: ReadText) -> float | None:
     """Read cpu.max of version 2, cpu.cfs_quota_us and cpu.cfs_period_us of version 1; "max" and -1 are no quota."""
     quota, _, period = read(f"{folder}/cpu.max").partition(" ")
     if not quota:

@@ -83,7 +83,7 @@ def _digest_contestant(contestant: Contestant, digest_file: OfFile) -> str:
         raise UserError(f"files of {contestant.name} cannot be read: {error}") from error
 
 
-def _find_runtime(contestant: Contestant) -> loaded.Runtime | None:
+def _find_runtime(contestant: Contestant) -> loaded.LoadedRuntime | None:
     try:
         return loaded.find_runtime(contestant)
     except (OSError, SubprocessError) as error:

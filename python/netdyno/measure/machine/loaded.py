@@ -36,7 +36,7 @@ _PATIENCE_S = 20.0
 """The time limit, on a busy machine, of commands that take a tenth of a second."""
 
 
-class Runtime(NamedTuple):
+class LoadedRuntime(NamedTuple):
     """An interpreter or virtual machine: `files` are its program, the files that it loads itself, and the shared
     libraries of all these."""
 
@@ -61,7 +61,7 @@ def list_program_files(program: Path) -> tuple[Path, ...]:
     return _add_libraries((program.resolve(),))
 
 
-def find_runtime(contestant: Contestant) -> Runtime | None:
+def find_runtime(contestant: Contestant) -> LoadedRuntime | None:
     """Find its interpreter; None where its program is machine code, or the interpreter is not known here. Raises
     OSError, SubprocessError."""
     runtimes = (_recognise_runtime(path) for path in _find_named(contestant))
@@ -132,26 +132,28 @@ def expand_pattern(pattern: str) -> list[Path]:
 
 
 @functools.cache
-def _recognise_runtime(program: Path) -> Runtime | None:
+def _recognise_runtime(program: Path) -> LoadedRuntime | None:
     """Recognise the runtime by the name of the program."""
     if re.fullmatch(r"node(js)?(-?\d+(\.\d+)*)?", program.name):
         version = _run_command(str(program), "--version").strip()
-        return Runtime("Node.js", version, program, tuple(dict.fromkeys(_add_node_modules(_add_libraries((program,))))))
+        return LoadedRuntime(
+            "Node.js", version, program, tuple(dict.fromkeys(_add_node_modules(_add_libraries((program,)))))
+        )
     if re.fullmatch(r"python3?(\.\d+t?)?", program.name):
         version, _, library = _run_command(str(program), "-I", "-S", "-c", _ASK_PYTHON).strip().partition("\n")
         parts = _list_standard_library(Path(library))
-        return Runtime("Python", version, program, _add_libraries((program, *parts)))
+        return LoadedRuntime("Python", version, program, _add_libraries((program, *parts)))
     if program.name == "java":
         home = program.parents[1]
         parts = [part for pattern in _JAVA_PARTS for part in sorted(home.glob(pattern))]
         version = _run_command(str(program), "--version").partition("\n")[0]
         needed = _add_libraries((program, *(part for part in parts if part.name == "libjvm.so")))
-        return Runtime("Java", version, program, tuple(dict.fromkeys((*needed, *parts))))
+        return LoadedRuntime("Java", version, program, tuple(dict.fromkeys((*needed, *parts))))
     if program.name == "beam.smp":
         root = program.parents[2]
         versions = [path.read_text(encoding="utf-8").strip() for path in sorted(root.glob("releases/*/OTP_VERSION"))]
         parts = [part for pattern in _ERLANG_PARTS for part in sorted(root.glob(pattern))]
-        return Runtime("Erlang/OTP", "".join(versions[-1:]), program, (*_add_libraries((program,)), *parts))
+        return LoadedRuntime("Erlang/OTP", "".join(versions[-1:]), program, (*_add_libraries((program,)), *parts))
     return None
 
 

@@ -58,7 +58,7 @@ class Rights(NamedTuple):
     why: str = ""
 
 
-class Seen(NamedTuple):
+class StackSample(NamedTuple):
     """A sample: a thread in a stack at a moment; `period` is the amount that it stands for."""
 
     thread: int
@@ -133,7 +133,7 @@ def build_off_cpu_options(period: int) -> tuple[str, ...]:
     return ("-e", "context-switches", "-c", str(period), "--switch-events")
 
 
-class Recorder:
+class PerfRecorder:
     """A perf that is attached and waits for its window."""
 
     def __init__(self, process: Process, control: int) -> None:
@@ -167,7 +167,7 @@ def attach_recorder(
     cores: Sequence[int],
     data: Path,
     log: TrialLog,
-) -> Iterator[Recorder]:
+) -> Iterator[PerfRecorder]:
     """Attach a recorder to all threads of these processes, and to those that they start; it has not begun. Raises
     TrialError where perf may not."""
     unwinding = ("--call-graph", "fp" if runtime in WITH_FRAME_POINTERS else f"dwarf,{STACK_BYTES}")
@@ -187,7 +187,7 @@ def attach_recorder(
             os.close(command_reader)
             os.close(answer_writer)
         with process:
-            recorder = Recorder(process, command_writer)
+            recorder = PerfRecorder(process, command_writer)
             recorder.tell("ping")
             line = LineReader(answer_reader, NAME).wait_line(time.monotonic() + ATTACH_S)
             if line is None or line.strip("\0") != "ack":
@@ -223,7 +223,7 @@ def read_script(tool: str, data: Path, log: TrialLog) -> Iterator[str]:
 # --- its output -----------------------------------------------------------------------------------------------------
 
 
-def parse_events(lines: Iterable[str]) -> Iterator[Seen | Switched | Lost]:
+def parse_events(lines: Iterable[str]) -> Iterator[StackSample | Switched | Lost]:
     """Parse perf's script. A line that holds no event is skipped: a thread may have any name. Pure."""
     head: re.Match[str] | None = None
     frames: list[str] = []
@@ -253,11 +253,11 @@ def parse_events(lines: Iterable[str]) -> Iterator[Seen | Switched | Lost]:
         yield _parse_sample(head, frames)
 
 
-def _parse_sample(head: re.Match[str], frames: list[str]) -> Seen:
+def _parse_sample(head: re.Match[str], frames: list[str]) -> StackSample:
     sample = _SAMPLE.fullmatch(head["what"])
     assert sample is not None
     stack = tuple(name for name in reversed(frames) if name)
-    return Seen(int(head["thread"]), _parse_moment_ns(head), int(sample["period"]), head["comm"].strip(), stack)
+    return StackSample(int(head["thread"]), _parse_moment_ns(head), int(sample["period"]), head["comm"].strip(), stack)
 
 
 def _parse_moment_ns(head: re.Match[str]) -> int:
@@ -273,23 +273,23 @@ def _format_frame(symbol: str, file: str) -> str:
     return symbol.replace(";", ":")[:LONGEST_NAME] + (KERNEL if in_kernel else "")
 
 
-def sum_samples(records: Iterable[Seen | Switched | Lost], process: str) -> Stacks:
+def sum_samples(records: Iterable[StackSample | Switched | Lost], process: str) -> Stacks:
     """Sum the samples of a CPU's clock, each of which stands for its period. Pure."""
     return _sum(
-        (_put_under_thread(record, process), record.period) if isinstance(record, Seen) else record
+        (_put_under_thread(record, process), record.period) if isinstance(record, StackSample) else record
         for record in records
         if not isinstance(record, Switched)
     )
 
 
-def sum_waits(records: Iterable[Seen | Switched | Lost], process: str, period: int, window_s: float) -> Stacks:
+def sum_waits(records: Iterable[StackSample | Switched | Lost], process: str, period: int, window_s: float) -> Stacks:
     """Sum the time for which each thread that was seen leaving the CPU was away: until it came back, or to the
     window's end. Pure."""
     return _sum(_measure_waits(records, process, period, window_s))
 
 
 def _measure_waits(
-    records: Iterable[Seen | Switched | Lost], process: str, period: int, window_s: float
+    records: Iterable[StackSample | Switched | Lost], process: str, period: int, window_s: float
 ) -> Iterator[tuple[Stack, int] | Lost]:
     leaving: dict[int, tuple[int, Stack]] = {}
     first_ns: int | None = None
@@ -299,7 +299,7 @@ def _measure_waits(
             yield record
             continue
         first_ns = record.at_ns if first_ns is None else first_ns
-        if isinstance(record, Seen):
+        if isinstance(record, StackSample):
             leaving[record.thread] = (record.at_ns, _put_under_thread(record, process))
         elif not record.came:
             if record.preempted and record.thread in leaving:
@@ -312,7 +312,7 @@ def _measure_waits(
     yield from ((stack, period * max(0, end_ns - at_ns)) for at_ns, stack in leaving.values())
 
 
-def _put_under_thread(sample: Seen, process: str) -> Stack:
+def _put_under_thread(sample: StackSample, process: str) -> Stack:
     """Put the stack under the name of its thread, where that has one of its own."""
     if sample.name == process or _NO_NAME.fullmatch(sample.name):
         return sample.stack

@@ -33,7 +33,7 @@ _POLICY_NAMES = {os.SCHED_OTHER: "SCHED_OTHER", os.SCHED_BATCH: "SCHED_BATCH", o
 _LIMITS = ("CORE", "MEMLOCK", "NOFILE", "NPROC", "STACK")
 _libc = ctypes.CDLL(None, use_errno=True)
 
-Limits = Mapping[str, tuple[int, int]]
+ResourceLimits = Mapping[str, tuple[int, int]]
 """Soft and hard limit by the name after RLIMIT_."""
 
 
@@ -43,7 +43,7 @@ class ProgramSettings(NamedTuple):
 
     policy: int
     nice: int
-    limits: Limits
+    limits: ResourceLimits
     environment: dict[str, str]
     timer_slack_ns: int
 
@@ -90,7 +90,7 @@ def choose_policy(harness_policy: int) -> int:
     return policy if policy in _POLICY_NAMES else os.SCHED_OTHER
 
 
-def choose_limits(harness_limits: Limits) -> dict[str, tuple[int, int]]:
+def choose_limits(harness_limits: ResourceLimits) -> dict[str, tuple[int, int]]:
     """Return the limits of programs: as much as this user may have, as no server is meant to run at a limit; no core
     file, which takes time to write; and the same stack for a thread everywhere. Pure."""
     descriptors = _limit_to_hard(harness_limits["NOFILE"][1], max(MOST_DESCRIPTORS, harness_limits["NOFILE"][0]))

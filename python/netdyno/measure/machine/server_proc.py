@@ -79,7 +79,7 @@ class ThreadCounters(NamedTuple):
     wait_ns: int
 
 
-class Reading(NamedTuple):
+class ServerReading(NamedTuple):
     """The server at one moment. `cpu_s` is exact; the ticks (10 ms each) only say how it divides, and of processes that
     use less than some ticks they say little. `reaped_s`: the CPU seconds of children that have ended and were waited
     for, to 20 ms; the ticks include theirs."""
@@ -179,10 +179,10 @@ def take(pid: int, chosen: Sequence[str] = ()) -> ProcessSnapshot:
     )
 
 
-def understand(taken: ProcessSnapshot) -> Reading:
+def understand(taken: ProcessSnapshot) -> ServerReading:
     """Parse the figures of a snapshot. Pure."""
     stat = _split_stat(taken.stat)
-    return Reading(
+    return ServerReading(
         at_s=taken.at_s,
         cpu_s=taken.cpu_s,
         user_ticks=int(stat[11]) + int(stat[13]),
@@ -267,7 +267,7 @@ def read_file(path: str) -> bytes:
 
 
 def compute_observation(
-    before: Reading, late: Reading | None, after: Reading, totals: dict[str, int], main: int = 0
+    before: ServerReading, late: ServerReading | None, after: ServerReading, totals: dict[str, int], main: int = 0
 ) -> ServerObservation:
     """Return the figures of the window between `before` and `after`. Pure.
 
@@ -310,7 +310,7 @@ def _subtract_task(first: ThreadCounters | None, last: ThreadCounters) -> Thread
     )
 
 
-def _compute_user_share(before: Reading, after: Reading) -> float:
+def _compute_user_share(before: ServerReading, after: ServerReading) -> float:
     """Return the share of the CPU time that was spent in user mode: by the window's ticks, or the whole life's if it
     had none."""
     user, system = after.user_ticks - before.user_ticks, after.system_ticks - before.system_ticks

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from netdyno.measure.machine import server_proc
-from netdyno.measure.machine.server_proc import ProcessSnapshot, Reading, parse_status_number
+from netdyno.measure.machine.server_proc import ProcessSnapshot, ServerReading, parse_status_number
 
 MOST_PROCESSES_READ = 50
 """In a server with more processes, its first one and a random choice of the others stand for all of them."""
@@ -63,7 +63,7 @@ class FamilySnapshot(NamedTuple):
     orphans_s: float = 0.0
 
 
-class Cpu(NamedTuple):
+class ProcessCpu(NamedTuple):
     """The CPU seconds of a process, and of the children that it has waited for."""
 
     own_s: float
@@ -140,7 +140,7 @@ def read_own_cpu_s(pids: Iterable[int]) -> dict[int, float]:
     return used_s
 
 
-def sum_readings(taken: FamilySnapshot) -> Reading:
+def sum_readings(taken: FamilySnapshot) -> ServerReading:
     """Add up the processes of a server. Pure. The ticks are of the processes that were read; an unread one is taken to
     have as many threads as the others have on average."""
     first, *others = (server_proc.understand(snapshot) for snapshot in taken.read.values())
@@ -162,7 +162,7 @@ def compute_used_s(before: FamilySnapshot, after: FamilySnapshot) -> float:
     return sum_used_s(_list_cpu(before), _list_cpu(after))
 
 
-def sum_used_s(first: Mapping[int, Cpu], last: Mapping[int, Cpu]) -> float:
+def sum_used_s(first: Mapping[int, ProcessCpu], last: Mapping[int, ProcessCpu]) -> float:
     """Return the CPU seconds that processes used between two readings. Pure.
 
     A process that has ended and was waited for left all that it had used to its parent, also what it had used before
@@ -173,30 +173,32 @@ def sum_used_s(first: Mapping[int, Cpu], last: Mapping[int, Cpu]) -> float:
     return own_s + max(0.0, reaped_s - of_ended_s)
 
 
-_NONE = Cpu(0.0)
+_NONE = ProcessCpu(0.0)
 KEEPER = 0
 """The key of what a keeper has reaped."""
 
 
-def _list_cpu(taken: FamilySnapshot) -> Mapping[int, Cpu]:
-    used = {pid: Cpu(used_s) for pid, used_s in taken.unread_cpu_s.items()} | {KEEPER: Cpu(0.0, taken.orphans_s)}
+def _list_cpu(taken: FamilySnapshot) -> Mapping[int, ProcessCpu]:
+    used = {pid: ProcessCpu(used_s) for pid, used_s in taken.unread_cpu_s.items()} | {
+        KEEPER: ProcessCpu(0.0, taken.orphans_s)
+    }
     for pid, snapshot in taken.read.items():
         reading = server_proc.understand(snapshot)
-        used[pid] = Cpu(reading.cpu_s, reading.reaped_s)
+        used[pid] = ProcessCpu(reading.cpu_s, reading.reaped_s)
     return used
 
 
-def read_cpu(pids: Iterable[int], keeper: int = 0) -> dict[int, Cpu]:
+def read_cpu(pids: Iterable[int], keeper: int = 0) -> dict[int, ProcessCpu]:
     """Read the CPU seconds of each process that has not ended, and of the children that it has waited for; of a keeper
     only these."""
-    used: dict[int, Cpu] = {}
+    used: dict[int, ProcessCpu] = {}
     for pid in pids:
         with suppress(OSError):
             own_s = time.clock_gettime(server_proc.cpu_clock(pid))
-            used[pid] = Cpu(own_s, server_proc.read_reaped_s(pid))
+            used[pid] = ProcessCpu(own_s, server_proc.read_reaped_s(pid))
     if keeper:
         with suppress(OSError):
-            used[KEEPER] = Cpu(0.0, server_proc.read_reaped_s(keeper))
+            used[KEEPER] = ProcessCpu(0.0, server_proc.read_reaped_s(keeper))
     return used
 
 

@@ -16,8 +16,8 @@ from netdyno.question import blocks, plan
 
 def format_announcement(
     experiment: Experiment,
-    servers: plan.Named,
-    clients: plan.Named = MappingProxyType({}),
+    servers: plan.ContestantsByName,
+    clients: plan.ContestantsByName = MappingProxyType({}),
     beside_s: float = 0.0,
     *,
     begins: datetime,

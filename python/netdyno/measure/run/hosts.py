@@ -13,7 +13,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Environment
 from netdyno.model.trial import Trial, Warmup
-from netdyno.question.plan import Cell, CellKind, Named
+from netdyno.question.plan import Cell, CellKind, ContestantsByName
 
 
 class GoneError(Exception):
@@ -23,11 +23,11 @@ class GoneError(Exception):
 class Hosts(Protocol):
     """One host of servers and those that load it."""
 
-    def check(self, experiment: Experiment, servers: Named, clients: Named) -> None:
+    def check(self, experiment: Experiment, servers: ContestantsByName, clients: ContestantsByName) -> None:
         """Check the cells of an experiment. Raises UserError where none of them can run on these hosts."""
 
     def why_skip(
-        self, contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named
+        self, contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: ContestantsByName
     ) -> str:
         """Return why a cell cannot run on these hosts; empty when it can."""
 

@@ -11,7 +11,7 @@ from netdyno.model.experiment import Experiment
 from netdyno.model.levels import combinations
 from netdyno.model.options import Settings, settings
 from netdyno.question.contestants import building, contestants
-from netdyno.question.contestants.contestants import Kind
+from netdyno.question.contestants.contestants import ContestantKind
 
 
 class PreparedContestants(NamedTuple):
@@ -59,5 +59,5 @@ def is_encrypted(experiment: Experiment) -> bool:
     return any(cell.is_encrypted for cell in _list_cells(experiment))
 
 
-def _prepare(group: Sequence[Contestant], build: Path, kind: Kind) -> tuple[Contestant, ...]:
+def _prepare(group: Sequence[Contestant], build: Path, kind: ContestantKind) -> tuple[Contestant, ...]:
     return tuple(contestants.prepare(contestant, build=build, kind=kind) for contestant in group)

@@ -121,7 +121,7 @@ class Execution:
 
     run: Run
     cells: Sequence[plan.Cell]
-    servers: plan.Named
+    servers: plan.ContestantsByName
     context: TrialContext
     canary: Canary
     stored: write.Store
@@ -201,7 +201,7 @@ class Execution:
             for invalid in schedule.revise(judged):
                 display.trial_done(invalid, progress)
 
-        judge = canary_audit.Judge(foreign_load, revise)
+        judge = canary_audit.CanaryJudge(foreign_load, revise)
         for trial in schedule.trials:
             if schedule.is_over(trial.block) and outcomes.is_canary_judged(trial):
                 judge.know(trial)

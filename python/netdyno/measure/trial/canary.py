@@ -24,7 +24,7 @@ MOST_TAKES = 10
 """Half a second in all: a program that takes the core for longer has the next trial retried."""
 TIMEOUT_S = 10.0
 
-Reading = tuple[CanaryReading | None, str]
+CanaryOutcome = tuple[CanaryReading | None, str]
 """A reading, or the reason why there is none."""
 
 
@@ -44,22 +44,22 @@ class Canary:
         trial = run()
         return trial if trial.status == "skipped" else msgspec.structs.replace(trial, canary=self.end(begun))
 
-    def begin(self) -> Reading:
+    def begin(self) -> CanaryOutcome:
         """Take the reading before the programs of a trial."""
         return self._read_fresh()
 
-    def end(self, begun: Reading) -> CanaryReadings:
+    def end(self, begun: CanaryOutcome) -> CanaryReadings:
         """Take the reading after they have ended, and return both."""
         (before, why_before), (after, why_after) = begun, self._take()
         return CanaryReadings(before=before, after=after, unread=why_before or why_after)
 
-    def _read_fresh(self) -> Reading:
+    def _read_fresh(self) -> CanaryOutcome:
         """Return the last reading while it is fresh, else a new one."""
         if self._last is not None and time.monotonic() - self._last_at <= FRESH_S:
             return self._last, ""
         return self._take()
 
-    def _take(self) -> Reading:
+    def _take(self) -> CanaryOutcome:
         try:
             self._last = self._settled(self._last)
         except TrialError as failure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from netdyno.measure.audits.plausible import Limits
+from netdyno.measure.audits.plausible import TrialResources
 from netdyno.measure.audits.requested_work import RequestedWork
 from netdyno.measure.machine import memory_speed
 from netdyno.measure.machine.links.network import find_rate_hz
@@ -16,12 +16,12 @@ from netdyno.model.options import Settings
 
 def find_limits(
     settings: Settings, pinning: Pinning, *, load_elsewhere: bool = False, overruns_s: Sequence[float] = ()
-) -> Limits:
+) -> TrialResources:
     """Return the limits of a cell, with these cores on this machine, or with those of the load on another.
     `overruns_s`: the time after the end of each of its slices at which the last answer came."""
     all_cores = len(os.sched_getaffinity(0))
     load_cores = (len(pinning.generator) or all_cores) * settings.client_hosts
-    return Limits(
+    return TrialResources(
         server_cores=count_server_cores(pinning),
         generator_cores=load_cores,
         all_cores=all_cores + (load_cores if load_elsewhere else 0),

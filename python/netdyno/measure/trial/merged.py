@@ -23,7 +23,7 @@ from netdyno.model.load_result import (
     TimeSeries,
 )
 
-Counts = TypeVar("Counts", bound=msgspec.Struct)
+AddedCounts = TypeVar("AddedCounts", bound=msgspec.Struct)
 
 
 def merge_hosts(by_host: Mapping[str, LoadResult], added: Sequence[Audit] = ()) -> LoadResult:
@@ -133,7 +133,7 @@ def _build_distribution(histogram: Histogram, sum_ns: float) -> Distribution:
     )
 
 
-def _add_fields(counters: Sequence[Counts]) -> Counts:
+def _add_fields(counters: Sequence[AddedCounts]) -> AddedCounts:
     """Add counters field by field."""
     first = counters[0]
     return type(first)(

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 
 from netdyno.measure.machine import orphans, perf, server_proc
 from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
-from netdyno.measure.machine.perf import Lost, Rights, Seen, Stacks, Switched
+from netdyno.measure.machine.perf import Lost, Rights, Stacks, StackSample, Switched
 from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.command import build_server_command
 from netdyno.measure.trial.context import TrialContext
-from netdyno.measure.trial.traced import Window
+from netdyno.measure.trial.traced import TracedWindow
 from netdyno.measure.trial.trial import load_program, log_path, wait_ready
 from netdyno.model.contestant import Contestant, stands_already
 from netdyno.model.options import Settings
@@ -47,7 +47,7 @@ class _Method(NamedTuple):
     """The events that perf records, and the function that parses them, given the name of the server's process."""
 
     events: tuple[str, ...]
-    understand: Callable[[Iterable[Seen | Switched | Lost], str, float], Stacks]
+    understand: Callable[[Iterable[StackSample | Switched | Lost], str, float], Stacks]
 
 
 class _Observed(NamedTuple):
@@ -184,7 +184,7 @@ def _record(
                 recorder.stop()
                 switches[1] = _count_switches(pids)
 
-            window = Window(ends, begins)
+            window = TracedWindow(ends, begins)
             program, words = load_program(task.cell, load_settings, task.contestant, ready, context)
             load = generate.measure(program, [*network.load, *words], load_settings, server, window, quiet, log)
             recorder.end()

@@ -31,7 +31,7 @@ from netdyno.model.options import Settings, settings
 from netdyno.model.transports import of as transport_of
 from netdyno.model.trial import Trace, Traced
 from netdyno.question import plan
-from netdyno.question.plan import Cell, Named
+from netdyno.question.plan import Cell, ContestantsByName
 
 SHARE = 0.1
 """The most that tracing may take of the time of a run's trials."""
@@ -55,7 +55,10 @@ class TraceTask(NamedTuple):
 
 
 def plan_tasks(
-    experiment: Experiment, servers: Named, clients: Named = MappingProxyType({}), trace: Trace = "auto"
+    experiment: Experiment,
+    servers: ContestantsByName,
+    clients: ContestantsByName = MappingProxyType({}),
+    trace: Trace = "auto",
 ) -> tuple[TraceTask, ...]:
     """Return the traces of a run: each contestant of a scenario at its middle combination, or none of them, for counts
     are there to be compared. Pure."""
@@ -75,7 +78,7 @@ def plan_tasks(
     return tuple(planned)
 
 
-def _list_tasks(scenario: Scenario, servers: Named, clients: Named) -> list[TraceTask]:
+def _list_tasks(scenario: Scenario, servers: ContestantsByName, clients: ContestantsByName) -> list[TraceTask]:
     levels = middle(scenario)
     return [
         TraceTask(
@@ -170,7 +173,7 @@ def _run(base: Traced, trial: _Trial, context: TrialContext, log: TrialLog) -> T
         ):
             ready = wait_ready(server, server.lines(), context, trial.contestant, network)
             with strace.attach_tracer(trial.tool, ready.pid, context.pinning.server, trace_file, log) as tracer:
-                window = Window(ends=tracer.terminate)
+                window = TracedWindow(ends=tracer.terminate)
                 program, command = load_program(trial.cell, load_settings, trial.contestant, ready, context)
                 load = generate.measure(program, [*network.load, *command], load_settings, server, window, quiet, log)
                 strace.let_go(tracer)
@@ -200,7 +203,7 @@ def _read_window(load: LoadResult) -> tuple[float, float]:
     return start_s, start_s + load.plan.duration_s
 
 
-class Window:
+class TracedWindow:
     """The window as its events announce it, by the wall clock. `begins` and `ends` are called at them: with the end a
     tracer has to go, so that the server answers the rest at its own speed."""
 

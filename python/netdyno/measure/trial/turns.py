@@ -25,7 +25,7 @@ from netdyno.measure.machine.foreign_programs import ForeignPrograms, ForeignTim
 from netdyno.measure.machine.links.network import MACHINE
 from netdyno.measure.machine.pinning import count_server_cores, keep_punctual
 from netdyno.measure.machine.process import LineReader, Process, ServerError, TrialError
-from netdyno.measure.machine.server_processes import Cpu
+from netdyno.measure.machine.server_processes import ProcessCpu
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.command import build_server_command
 from netdyno.measure.trial.context import TrialContext
@@ -228,7 +228,7 @@ class Stand:
         self.busy_beside_s = 0.0
         """CPU of this contestant and its load in the slices of others."""
         self._members: tuple[int, ...] = ()
-        self._cpu_after_slice: Mapping[int, Cpu] = {}
+        self._cpu_after_slice: Mapping[int, ProcessCpu] = {}
         self._whole_cpu_s: list[float] = []
         """Of each slice, with what lies around its measured part."""
         self._running = ExitStack()
@@ -313,7 +313,7 @@ class Stand:
         self.note_foreign(ForeignTime(PAUSE, event.paused_ns / 1e9))
         return event.event == "slice"
 
-    def _charge_later(self, now: Mapping[int, Cpu]) -> None:
+    def _charge_later(self, now: Mapping[int, ProcessCpu]) -> None:
         """Charge the last slice with what the server has done since it ended: work put off is work for its messages."""
         if self.slices:
             later_s = server_processes.sum_used_s(self._cpu_after_slice, now)
@@ -348,14 +348,14 @@ class Stand:
         too, which takes milliseconds."""
         self._members = server_processes.list_members(self.watch.origin, parents)
 
-    def read_server_cpu(self) -> dict[int, Cpu]:
+    def read_server_cpu(self) -> dict[int, ProcessCpu]:
         """Read the CPU of each process of the server so far, those that have begun meanwhile included: it may fork for
         each connection. One with many threads is searched for them once in a turn."""
         origin = self.watch.origin
         pids = self._members if self.watch.family.threads else server_processes.find_members(origin)
         return server_processes.read_cpu(pids, origin.keeper)
 
-    def read_cpu(self) -> dict[int, Cpu]:
+    def read_cpu(self) -> dict[int, ProcessCpu]:
         """Read the CPU of each process of the server, and of its load, so far."""
         return self.read_server_cpu() | server_processes.read_cpu([self.load.process.pid])
 
@@ -423,7 +423,7 @@ class Stand:
         self._announce_slice()
         return self._wait_slice_end()
 
-    def _make_measured_slice(self, before: Mapping[int, Cpu]) -> tuple[generate.LoadEvent, Edges]:
+    def _make_measured_slice(self, before: Mapping[int, ProcessCpu]) -> tuple[generate.LoadEvent, Edges]:
         """Make a slice, and read the server's CPU at the edges of its measured part, before whatever runs there."""
         pids = [pid for pid in before if pid != server_processes.KEEPER]
         begins_s = self._announce_slice()
@@ -658,7 +658,7 @@ def read_own_cpu_at(moment_s: float, pids: Sequence[int]) -> dict[int, float]:
     return server_processes.read_own_cpu_s(pids)
 
 
-def compute_measured_s(before: Mapping[int, Cpu], at_edges: Edges, after: Mapping[int, Cpu]) -> float:
+def compute_measured_s(before: Mapping[int, ProcessCpu], at_edges: Edges, after: Mapping[int, ProcessCpu]) -> float:
     """Return the CPU seconds that a server used in the measured part of a slice: all that it used between the readings
     around the slice, without what its processes used outside of that part. Pure."""
     own_before_s = {pid: cpu.own_s for pid, cpu in before.items()}

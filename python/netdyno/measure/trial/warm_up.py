@@ -27,7 +27,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.options import Settings, settings
 from netdyno.model.trial import Trial, Warmup
 from netdyno.question import blocks, plan
-from netdyno.question.plan import Cell, CellKind, Named
+from netdyno.question.plan import Cell, CellKind, ContestantsByName
 
 LIMIT_S = 10.0
 """A server that is not steady by then keeps its compiler in its figures."""
@@ -61,7 +61,11 @@ def collect_known(trials: Iterable[Trial]) -> dict[Key, Warmup | None]:
 
 
 def select_kinds(
-    cells: Iterable[Cell], scenarios: Mapping[str, Scenario], servers: Named, clients: Named, done: Collection[Key]
+    cells: Iterable[Cell],
+    scenarios: Mapping[str, Scenario],
+    servers: ContestantsByName,
+    clients: ContestantsByName,
+    done: Collection[Key],
 ) -> tuple[CellKind, ...]:
     """Return the kinds to measure: each that may run and be ranked, once, if its warm-up is not known. Pure."""
     candidates = {
@@ -79,7 +83,7 @@ def select_kinds(
 
 
 def measure(
-    selected: Iterable[CellKind], scenarios: Mapping[str, Scenario], servers: Named, context: TrialContext
+    selected: Iterable[CellKind], scenarios: Mapping[str, Scenario], servers: ContestantsByName, context: TrialContext
 ) -> Iterator[tuple[CellKind, Warmup]]:
     """Measure the warm-up of each kind with a JIT. A server without one is started once, and ended at once; where one
     fails, its trials will say so. Raises only KeyboardInterrupt and faults of the harness itself."""

@@ -13,7 +13,7 @@ import msgspec
 
 from netdyno.analysis.found.canary import Range
 from netdyno.analysis.found.capacity import CapacityFindings
-from netdyno.analysis.found.cells import Bound, LevelInfo
+from netdyno.analysis.found.cells import BoundDirection, LevelInfo
 from netdyno.analysis.found.charts import Chart
 from netdyno.analysis.found.control import AA
 from netdyno.analysis.found.exclusions import Faulty, TrialNote
@@ -38,14 +38,14 @@ from netdyno.analysis.found.notices import (
     Why,
     Work,
 )
-from netdyno.analysis.found.ranking import Censored, Decision, Ending, Pair, Verdict, Within
+from netdyno.analysis.found.ranking import Censored, Decision, EndOfBlocks, Pair, RankingVerdict, Within
 from netdyno.analysis.found.run import AuditTally, Counts, MachineUse
-from netdyno.kit.statistics.flips import Verdict as FlipVerdict
+from netdyno.kit.statistics.flips import FlipVerdict
 from netdyno.kit.statistics.stats import Better, Comparison, Interval
 from netdyno.model.base import Frozen, Name, Quoted, type_level
-from netdyno.model.claim import Side
+from netdyno.model.claim import ThresholdSide
 from netdyno.model.observation import Neighbour
-from netdyno.model.verdicts import ClaimVerdict, Limit, Outcome
+from netdyno.model.verdicts import ClaimVerdict, ComparisonOutcome, Limit
 
 VERSION = 1
 
@@ -149,7 +149,7 @@ class StandingEntry(Frozen):
 class ScoreEntry(Frozen):
     contestant: Name
     value: float | None
-    bound: Bound | None
+    bound: BoundDirection | None
     interval: Interval | None
     trials: int | None
     rank: int | None
@@ -163,7 +163,7 @@ class AxisEntry(Frozen):
     metric: Name
     unit: Name
     better: Better
-    bound: Bound | None
+    bound: BoundDirection | None
     figure: Quoted
     scores: tuple[ScoreEntry, ...]
     comparisons: tuple[Comparison, ...]
@@ -174,7 +174,7 @@ class QuestionEntry(Frozen):
     workload: Name
     arrivals: Name
     metric: Name
-    verdict: Verdict
+    verdict: RankingVerdict
     headline: Quoted
     sentence: Quoted
     company: CompanyEntry | None
@@ -198,7 +198,7 @@ class QuestionEntry(Frozen):
     capacity: CapacityFindings | None
     work: tuple[Work, ...]
     whys: tuple[Why, ...]
-    ending: Ending | None
+    ending: EndOfBlocks | None
     unsafe: tuple[Unsafe, ...]
     unranked: tuple[Unranked, ...]
     absent: tuple[Name, ...]
@@ -218,14 +218,14 @@ class QuestionEntry(Frozen):
 
 class CheckEntry(Frozen):
     metric: Name
-    side: Side
+    side: ThresholdSide
     threshold: float
     needed: bool
     effect: float | None
     interval: Interval | None
     figures: tuple[float | None, ...]
     blocks: int
-    outcome: Outcome
+    outcome: ComparisonOutcome
     blocks_to_decide: int | None
     limit: Limit | None
     is_short_of_published: bool

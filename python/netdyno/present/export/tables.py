@@ -43,7 +43,7 @@ COLUMNS = (
     "text",
 )
 """The columns of all tables; a row fills those of its table (protocol/export.md), and the others are empty."""
-Row = Mapping[str, object]
+TableRow = Mapping[str, object]
 WORK = ("bytes-in", "bytes-out", "packets", "softirq")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text with such a beginning may be a formula to a spreadsheet, which skips a tab."""
@@ -93,11 +93,11 @@ def _convert_value(value: object) -> object:
     return f" {harmless(value)}" if value[:1] in FORMULA else harmless(value)
 
 
-def _fill_ends(interval: Interval | FigureEntry | None) -> Row:
+def _fill_ends(interval: Interval | FigureEntry | None) -> TableRow:
     return {"low": interval.low, "high": interval.high} if interval else {}
 
 
-def list_rows(export: Export) -> Iterator[Row]:
+def list_rows(export: Export) -> Iterator[TableRow]:
     findings = export.findings
     for question in findings.scenarios:
         name = question.name
@@ -130,7 +130,7 @@ def list_rows(export: Export) -> Iterator[Row]:
         yield {"table": "note", "question": note.question, "status": note.kind, "text": note.text}
 
 
-def _list_flip(flip: FlipEntry) -> Iterator[Row]:
+def _list_flip(flip: FlipEntry) -> Iterator[TableRow]:
     about = {"question": flip.question, "metric": flip.metric, "contestant": flip.first, "against": flip.second}
     place = {"table": "flip", **about, "level": flip.factor, "status": flip.verdict}
     for crossing in flip.crossings:
@@ -144,7 +144,7 @@ def _list_flip(flip: FlipEntry) -> Iterator[Row]:
         yield {"table": "flip level", **about, **ratio, "level": key, "status": level.better or "open"}
 
 
-def _list_details(question: QuestionEntry) -> Iterator[Row]:
+def _list_details(question: QuestionEntry) -> Iterator[TableRow]:
     """List the capacities, pairs, work and unsafe servers of a question."""
     for curve in question.capacity.curves if question.capacity else ():
         about = {"level": curve.level, "contestant": curve.contestant, "unit": "messages/s"}
@@ -175,7 +175,7 @@ def _list_details(question: QuestionEntry) -> Iterator[Row]:
             yield {"table": "unsafe", **about, "metric": name, "value": getattr(unsafe, name), "count": unsafe.trials}
 
 
-def _list_axis(question: str, level: str | None, axis: AxisEntry) -> Iterator[Row]:
+def _list_axis(question: str, level: str | None, axis: AxisEntry) -> Iterator[TableRow]:
     for score in axis.scores:
         about = {"question": question, "level": level, "contestant": score.contestant, "rank": score.rank}
         figure = {"metric": axis.metric, "unit": axis.unit, "value": score.value, **_fill_ends(score.interval)}

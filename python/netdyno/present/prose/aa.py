@@ -5,7 +5,7 @@ from __future__ import annotations
 from netdyno.analysis.found.control import AA, Control
 from netdyno.kit import quantities
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.kit.statistics.false_difference_rate import Rate
+from netdyno.kit.statistics.false_difference_rate import FalseDifferenceRate
 
 
 def describe_control(control: Control) -> str:
@@ -48,7 +48,7 @@ def summarise_control(control: Control) -> str:
     return f"A/A control: {control.different.count} of {control.different.of} different"
 
 
-def _describe_rate(rate: Rate) -> str:
+def _describe_rate(rate: FalseDifferenceRate) -> str:
     """Describe a rate with its exact interval and its denominator."""
     interval = rate.interval()
     return (

@@ -14,7 +14,7 @@ from netdyno.model.verdicts import (
     ClaimComparison,
     ComparisonResult,
     GeneratorAtLimit,
-    Judged,
+    JudgedClaim,
     Lacking,
     Limit,
     NotCounted,
@@ -22,11 +22,11 @@ from netdyno.model.verdicts import (
     NotPlanned,
     OnlyOne,
     Refused,
+    SettledVerdict,
     SeveralHosts,
     SingleLevel,
     Skipped,
     TooFewCores,
-    Verdict,
 )
 from netdyno.present.prose import loss
 
@@ -45,7 +45,7 @@ SCENARIO = "scenario"
 # --- why there is no verdict -----------------------------------------------------------------------------------------
 
 
-def explain_no_verdict(judged: Judged) -> str:
+def explain_no_verdict(judged: JudgedClaim) -> str:
     """Say why there is no verdict; empty where there is one."""
     if judged.lacking is not None:
         return describe_lack(judged.lacking)
@@ -89,7 +89,7 @@ def describe_lack(missing: Lacking) -> str:
             return f"the code of {name} was not counted{'' if why is None else f': {why}'}"
 
 
-def _describe_need(verdict: Verdict | None) -> str:
+def _describe_need(verdict: SettledVerdict | None) -> str:
     return {None: "it needs", "confirm": "to be confirmed it needs", "refute": "to be refuted it needs"}[verdict]
 
 
@@ -272,7 +272,7 @@ def _format_points(difference: float) -> str:
 # --- what goes with a verdict ----------------------------------------------------------------------------------------
 
 
-def describe_counts(judged: Judged) -> str:
+def describe_counts(judged: JudgedClaim) -> str:
     """Say what was counted on each side; a side without trials is left out. Empty where there is none. Whether the
     count is the cause of the verdict is for the reader to judge."""
     if judged.beside is None:
@@ -302,24 +302,24 @@ def describe_generator_limit(beyond: Sequence[Cells]) -> str:
     return f"the generator could not offer the rate{f' at {where}' if where else ''}"
 
 
-def name_left_out(judged: Judged) -> str:
+def name_left_out(judged: JudgedClaim) -> str:
     """Name the cells that the verdict leaves out; empty where there are none."""
     return f"left out: {describe_generator_limit(judged.left_out.cells)}" if judged.left_out is not None else ""
 
 
-def name_systems(judged: Judged) -> str:
+def name_systems(judged: JudgedClaim) -> str:
     """Name the system of the claim and that of the verdict; empty where the claim does not say."""
     system = f"Linux ({judged.system})" if judged.system else "Linux"
     published_on = judged.claim.published_on
     return f"published for {published_on}; this verdict is about {system}" if published_on else ""
 
 
-def name_difference(judged: Judged) -> str:
+def name_difference(judged: JudgedClaim) -> str:
     """Say what is measured otherwise than in the source; empty where the claim says nothing of it."""
     return f"differs from the source: {judged.claim.differs}" if judged.claim.differs else ""
 
 
-def describe_losses(judged: Judged) -> tuple[str, ...]:
+def describe_losses(judged: JudgedClaim) -> tuple[str, ...]:
     """Say how many messages each contestant lost; also that it lost none, so that the reader need not guess."""
     return tuple(
         f"{name} lost up to {quantities.share(lost)} of its messages in a trial, and latencies leave those out"

@@ -21,17 +21,17 @@ _SCHEMES = {"tls": "tcp", "http": "tcp", "https": "tls"}
 
 
 @dataclass(frozen=True)
-class Command:
+class RepeatCommand:
     """A command line, and what it repeats."""
 
     purpose: str
     line: str
 
 
-def list_commands(analysis: Analysis) -> tuple[Command, ...]:
+def list_commands(analysis: Analysis) -> tuple[RepeatCommand, ...]:
     cluster_flag = " --cluster DIR" if OF_CLUSTER in analysis.environment else ""
-    whole = Command("The whole run again", build_repeat_command(analysis.asked, analysis.about) + cluster_flag)
-    report = Command("This report again, from the stored run", f"./netdyno report {shlex.quote(analysis.run_id)}")
+    whole = RepeatCommand("The whole run again", build_repeat_command(analysis.asked, analysis.about) + cluster_flag)
+    report = RepeatCommand("This report again, from the stored run", f"./netdyno report {shlex.quote(analysis.run_id)}")
     trial = analysis.example
     return (
         whole,
@@ -40,12 +40,12 @@ def list_commands(analysis: Analysis) -> tuple[Command, ...]:
     )
 
 
-def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[Command, ...]:
+def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[RepeatCommand, ...]:
     scenario = next(scenario for scenario in analysis.asked.scenarios if scenario.name == trial.scenario)
     cell_settings = settings(scenario, trial.levels, trial.warmup.seconds if trial.warmup else 0.0)
     endpoint, difference = _find_endpoint(load.plan.url, cell_settings)
     server, client = build_user_commands(trial, endpoint, cell_settings, load.plan.seed)
-    loading = Command(f"One trial by hand{difference}: its load", shlex.join(client))
+    loading = RepeatCommand(f"One trial by hand{difference}: its load", shlex.join(client))
     for contestant in analysis.about:
         if contestant.name == trial.contestant and contestant.own is not None:
             if contestant.own.address:
@@ -53,7 +53,7 @@ def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) ->
             server = stand_in.fill_in(
                 shlex.split(contestant.own.command), *stand_in.place(endpoint.partition(AT_FILE)[0])
             )
-    return Command(f"One trial by hand{difference}: the server", shlex.join(server)), loading
+    return RepeatCommand(f"One trial by hand{difference}: the server", shlex.join(server)), loading
 
 
 def _find_endpoint(url: str, cell_settings: Settings) -> tuple[str, str]:

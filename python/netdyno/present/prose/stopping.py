@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from netdyno.analysis.found.ranking import Ending
+from netdyno.analysis.found.ranking import EndOfBlocks
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.kit import quantities
 from netdyno.kit.units import format_clock
 from netdyno.model.claim import Ratio
-from netdyno.model.verdicts import Judged
+from netdyno.model.verdicts import JudgedClaim
 
 
-def explain_end(ending: Ending) -> str:
+def explain_end(ending: EndOfBlocks) -> str:
     """Say why the blocks ended and how precise the result is, as a clause without a full stop."""
     after = f"after {quantities.plural(ending.blocks, 'block')}"
     return {
@@ -25,11 +25,11 @@ def explain_end(ending: Ending) -> str:
     }[ending.why]
 
 
-def _format_budget(ending: Ending) -> str:
+def _format_budget(ending: EndOfBlocks) -> str:
     return f" ({format_clock(ending.time_budget_s)})" if ending.time_budget_s is not None else ""
 
 
-def _describe_width(ending: Ending) -> str:
+def _describe_width(ending: EndOfBlocks) -> str:
     requested = f"requested ±{quantities.share(ending.asked)}"
     if ending.widest is None:
         return f" ({requested})"
@@ -37,7 +37,7 @@ def _describe_width(ending: Ending) -> str:
     return f" (widest interval {widest}, {' against '.join(ending.of)}; {requested})"
 
 
-def explain_undecided_claim(judged: Judged, scenarios: Sequence[ScenarioFindings]) -> tuple[str, ...]:
+def explain_undecided_claim(judged: JudgedClaim, scenarios: Sequence[ScenarioFindings]) -> tuple[str, ...]:
     """Say why the blocks of an undecided claim's scenarios ended."""
     if judged.verdict != "undecided":
         return ()

@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from netdyno.analysis.found.cells import Bound, CellFigures
-from netdyno.analysis.found.ranking import AxisRatio, Decision, Pair, Verdict
+from netdyno.analysis.found.cells import BoundDirection, CellFigures
+from netdyno.analysis.found.ranking import AxisRatio, Decision, Pair, RankingVerdict
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking.answers import find_comparison
 from netdyno.kit import quantities
@@ -38,9 +38,9 @@ from netdyno.present.prose import (
 )
 from netdyno.present.prose.statuses import STATUS_WORDS
 
-BOUND_SIGNS: dict[Bound, str] = {"": "", "at least": "≥", "at most": "≤"}
+BOUND_SIGNS: dict[BoundDirection, str] = {"": "", "at least": "≥", "at most": "≤"}
 """The sign before a figure that is a bound."""
-BADGES: Mapping[Verdict, str] = {
+BADGES: Mapping[RankingVerdict, str] = {
     "not_enough_blocks": "Not enough blocks",
     "unopposed": "Nothing to compare",
     "no_data": "No valid trial",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from netdyno.kit import quantities
 from netdyno.model.claim import Claim
-from netdyno.model.verdicts import ClaimVerdict, Judged, Outcome
+from netdyno.model.verdicts import ClaimVerdict, ComparisonOutcome, JudgedClaim
 from netdyno.present.prose import claims
 
 VERDICT_WORDS: Mapping[ClaimVerdict, str] = {
@@ -18,7 +18,7 @@ VERDICT_WORDS: Mapping[ClaimVerdict, str] = {
 }
 PUBLISHED_ELSEWHERE = " on Linux"
 """The end of a verdict on a sentence about other systems."""
-OUTCOME_WORDS: Mapping[Outcome, tuple[str, str]] = {
+OUTCOME_WORDS: Mapping[ComparisonOutcome, tuple[str, str]] = {
     "holds": ("holds", "hold"),
     "fails": ("fails", "fail"),
     "open": ("is open", "are open"),
@@ -26,20 +26,20 @@ OUTCOME_WORDS: Mapping[Outcome, tuple[str, str]] = {
 """The verbs for one comparison, and for several."""
 
 
-def summarise_claims(judged: Sequence[Judged]) -> str:
+def summarise_claims(judged: Sequence[JudgedClaim]) -> str:
     """Count the claims of each verdict."""
     counts = Counter(result.verdict for result in judged)
     counted = [f"{counts[verdict]} {words}" for verdict, words in VERDICT_WORDS.items() if counts[verdict]]
     return f"{quantities.plural(len(judged), 'claim')}: {', '.join(counted)}"
 
 
-def name_verdict(result: Judged) -> str:
+def name_verdict(result: JudgedClaim) -> str:
     """The verdict, with the system that it is about where the claim is about others."""
     is_about_others = result.claim.published_on and result.verdict in ("confirmed", "refuted")
     return f"{VERDICT_WORDS[result.verdict]}{PUBLISHED_ELSEWHERE if is_about_others else ''}"
 
 
-def describe_outcome(result: Judged) -> str:
+def describe_outcome(result: JudgedClaim) -> str:
     """Describe the decisive comparison, and count the outcomes of all; or say what is missing."""
     if result.verdict == "not_testable":
         return f"{claims.explain_no_verdict(result)}{_describe_nearest(result)}"
@@ -55,7 +55,7 @@ def describe_outcome(result: Judged) -> str:
     return text if len(result.checks) == 1 else f"{text}{_list_outcomes(result)}"
 
 
-def _list_outcomes(result: Judged) -> str:
+def _list_outcomes(result: JudgedClaim) -> str:
     counts = Counter(check.outcome for check in result.checks)
     counted = [
         f"{counts[outcome]} {words[counts[outcome] > 1]}" for outcome, words in OUTCOME_WORDS.items() if counts[outcome]
@@ -63,7 +63,7 @@ def _list_outcomes(result: Judged) -> str:
     return f". Of {len(result.checks)} comparisons {', '.join(counted)}"
 
 
-def _describe_nearest(result: Judged) -> str:
+def _describe_nearest(result: JudgedClaim) -> str:
     """Describe the comparison that comes nearest to a verdict on a claim that is not testable; empty without one."""
     check = result.decisive
     if check is None or not check.figures:

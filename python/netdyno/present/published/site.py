@@ -32,7 +32,7 @@ class PublishedAnswer(Frozen):
     text: Quoted
 
 
-class Entry(Frozen):
+class PublishedVersion(Frozen):
     """A version of a run in the site. `digest` is that of its export, `profiles` that of the profiles in its report,
     empty where it has none; `folder` is relative to the site's root."""
 
@@ -56,7 +56,7 @@ class Site(Frozen):
 
     format: Name = FORMAT
     version: int = VERSION
-    runs: tuple[Entry, ...] = ()
+    runs: tuple[PublishedVersion, ...] = ()
 
 
 class File(NamedTuple):
@@ -83,10 +83,10 @@ def name_folder(run_id: str, version: int) -> str:
 
 def make_entry(
     findings: Findings, environment: Mapping[str, Any], version: int, digest: str, profiles: str = ""
-) -> Entry:
+) -> PublishedVersion:
     """Return the entry of a run, from its export."""
     dirty = " with changes" if environment.get("git_dirty") else ""
-    return Entry(
+    return PublishedVersion(
         run_id=findings.run_id,
         version=version,
         folder=name_folder(findings.run_id, version),
@@ -118,15 +118,15 @@ def render_summary(site: Site) -> str:
     return "# Published runs\n\n" + "\n".join(_summarise_run(versions[0]) for versions in _group_by_run(site))
 
 
-def _group_by_run(site: Site) -> list[list[Entry]]:
+def _group_by_run(site: Site) -> list[list[PublishedVersion]]:
     """Return the versions of each run, the newest run and the newest version first."""
-    by_run: dict[str, list[Entry]] = {}
+    by_run: dict[str, list[PublishedVersion]] = {}
     for version in site.runs:
         by_run.setdefault(version.run_id, []).insert(0, version)
     return sorted(by_run.values(), key=lambda versions: versions[0].started_at, reverse=True)
 
 
-def _summarise_run(run: Entry) -> str:
+def _summarise_run(run: PublishedVersion) -> str:
     when = run.started_at[:16].replace("T", " ")
     made = f"{run.experiment}, {when} UTC: {run.trials} valid trials on {run.machine}, commit {run.commit[:12]}."
     lines = [f"## {harmless_markdown(run.question)}", "", *_wrap(harmless_markdown(made)), ""]
@@ -149,7 +149,7 @@ def _wrap(text: str) -> list[str]:
     return [*lines[:1], *(re.sub(r"\A( *\d*)([-+#>=.)])", r"\1\\\2", line) for line in lines[1:])]
 
 
-def run_page(version: Entry, environment: Mapping[str, Any]) -> str:
+def run_page(version: PublishedVersion, environment: Mapping[str, Any]) -> str:
     """Return the page of a run: its answers, its files, and where it was made."""
     stated = [(key, environment[key]) for key in STATED if key in environment]
     rest = [(key, value) for key, value in environment.items() if key not in STATED]

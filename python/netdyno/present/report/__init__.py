@@ -103,8 +103,8 @@ def render_html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Sto
 def _show_findings(
     analysis: Analysis,
     over: Sequence[Overlaid],
-    looks: dict[str, theme.Look],
-    all_looks: Sequence[Mapping[str, theme.Look]],
+    looks: dict[str, theme.ContestantStyle],
+    all_looks: Sequence[Mapping[str, theme.ContestantStyle]],
 ) -> dict[str, object]:
     """Return what the template shows of the findings, computed once: to draw takes most of the time of a page."""
     runs = [analysis, *(overlaid.analysis for overlaid in over)]
@@ -218,7 +218,7 @@ def _read_file(path: Path) -> Markup:
     return Markup(path.read_text(encoding="utf-8"))
 
 
-def _make_data(analysis: Analysis, looks: dict[str, theme.Look]) -> Markup:
+def _make_data(analysis: Analysis, looks: dict[str, theme.ContestantStyle]) -> Markup:
     """Return the data that the page's script draws."""
     contestants = [
         {"name": name, "colour": f"--k{look.number}", "path": theme.SHAPES[look.shape].path}
@@ -237,7 +237,7 @@ class AllFigures(NamedTuple):
     sheets: dict[str, everything.Sheet]
 
 
-def _collect_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, theme.Look]]) -> AllFigures:
+def _collect_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, theme.ContestantStyle]]) -> AllFigures:
     """Collect the names that the reader filters by, and every figure."""
     sources = [
         everything.Source(

@@ -19,15 +19,15 @@ from netdyno.present.report.marks import (
     set_metric_axis,
     shade,
 )
-from netdyno.present.report.panels import Looks
-from netdyno.present.report.theme import Look
+from netdyno.present.report.panels import Styles
+from netdyno.present.report.theme import ContestantStyle
 
 BAR_INCHES, GROUP_INCHES, AXIS_INCHES = 0.21, 0.14, 0.62
 LABEL_OF_BAR = 0.22
 """The share of the axis that the label of a bar takes."""
 
 
-def draw_bars(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:
+def draw_bars(chart: Chart, chart_panel: ChartPanel, looks: Styles, name: str) -> Panel:
     """Draw horizontal bars, those of one place of the axis together: names and figures have room beside them."""
     groups = [[spot for spot in chart_panel.spots if spot.at[chart.figure.along] == value] for value in chart.along]
     groups = [group for group in groups if group]
@@ -48,7 +48,7 @@ def draw_bars(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) ->
         return finish(axes, figures.name_panel(chart_panel), describe_panel(chart, chart_panel), name)
 
 
-def _draw_bar(axes: Axes, row: float, chart: Chart, chart_panel: ChartPanel, spot: Spot, looks: Looks) -> None:
+def _draw_bar(axes: Axes, row: float, chart: Chart, chart_panel: ChartPanel, spot: Spot, looks: Styles) -> None:
     look, number = choose_look(chart, spot, looks)
     published = next((figure.value for figure in chart_panel.published if figure.at == spot.at), None)
     estimate = spot.value
@@ -86,7 +86,9 @@ def _find_label_start(axes: Axes, estimate: Estimate, published: float | None) -
     return published if near else end
 
 
-def _draw_shape(axes: Axes, row: float, estimate: Estimate, look: Look, opacity: float, *, log: bool) -> None:
+def _draw_shape(
+    axes: Axes, row: float, estimate: Estimate, look: ContestantStyle, opacity: float, *, log: bool
+) -> None:
     colour = look.stand_in
     if log:  # a bar without a 0 has no length: the value itself is marked
         axes.plot([axes.get_xlim()[0], estimate.value], [row, row], color=theme.RULE, linewidth=0.8, zorder=1)
@@ -97,7 +99,7 @@ def _draw_shape(axes: Axes, row: float, estimate: Estimate, look: Look, opacity:
     _draw_whisker(axes, row, estimate, look)
 
 
-def _draw_whisker(axes: Axes, row: float, estimate: Estimate, look: Look) -> None:
+def _draw_whisker(axes: Axes, row: float, estimate: Estimate, look: ContestantStyle) -> None:
     """Draw the interval along x, and the value of each block."""
     draw_dots(axes, estimate.points, [row] * len(estimate.points), look.ink, 0.35, 2.0)
     if estimate.interval is not None:

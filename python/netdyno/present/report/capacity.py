@@ -15,9 +15,9 @@ from netdyno.present.prose.capacity import find_main_reason, format_rate
 from netdyno.present.report import theme
 from netdyno.present.report.curves import DASHES
 from netdyno.present.report.drawing import Panel, finish, open_panel, set_duration_axis, set_level_ticks
-from netdyno.present.report.panels import FACTOR_AXES, Looks
-from netdyno.present.report.tables import Table, make_cell, make_sortable
-from netdyno.present.report.theme import Look
+from netdyno.present.report.panels import FACTOR_AXES, Styles
+from netdyno.present.report.tables import ReportTable, make_cell, make_sortable
+from netdyno.present.report.theme import ContestantStyle
 
 PANEL_HEIGHT = 3.6
 FAINT = 0.35
@@ -26,7 +26,7 @@ PERCENTILES = ("p50", "p99", "p99.9")
 """Lines of a contestant that has a panel of its own."""
 ROOM = 1.25
 """The ratio by which the axis of times goes beyond what is drawn."""
-Point = tuple[float, float, bool]
+CapacityPoint = tuple[float, float, bool]
 """A rate, a time in nanoseconds, and whether the objective held."""
 
 
@@ -34,10 +34,10 @@ Point = tuple[float, float, bool]
 class CapacityView:
     note: str
     panels: tuple[Panel, ...]
-    table: Table
+    table: ReportTable
 
 
-def make_view(findings: ScenarioFindings, looks: Looks, name: str) -> CapacityView | None:
+def make_view(findings: ScenarioFindings, looks: Styles, name: str) -> CapacityView | None:
     """Return the section; None for a scenario of another metric."""
     capacity = findings.capacity
     if capacity is None:
@@ -71,14 +71,14 @@ def _describe_drawing(findings: CapacityFindings) -> str:
 class CurveLine:
     """One curve of a panel; `label` stands at its end, empty where the legend has it."""
 
-    points: tuple[Point, ...]
-    look: Look
+    points: tuple[CapacityPoint, ...]
+    look: ContestantStyle
     dash: int
     label: str
 
 
 def _draw_panel(
-    findings: CapacityFindings, level: str, curves: Sequence[CapacityCurve], looks: Looks, name: str
+    findings: CapacityFindings, level: str, curves: Sequence[CapacityCurve], looks: Styles, name: str
 ) -> Panel:
     lines = _list_percentile_lines(curves[0], looks) if len(curves) == 1 else _list_contestant_lines(curves, looks)
     rates = sorted({point.rate_hz for curve in curves for point in curve.points})
@@ -100,7 +100,7 @@ def _draw_panel(
         return finish(axes, level, _describe_panel(findings, level, curves), name)
 
 
-def _list_percentile_lines(curve: CapacityCurve, looks: Looks) -> list[CurveLine]:
+def _list_percentile_lines(curve: CapacityCurve, looks: Styles) -> list[CurveLine]:
     """Return the percentiles of a lone contestant, which show how its distribution widens."""
     look = looks[curve.contestant]
     lines = []
@@ -115,12 +115,12 @@ def _list_percentile_lines(curve: CapacityCurve, looks: Looks) -> list[CurveLine
     return lines
 
 
-def _list_contestant_lines(curves: Sequence[CapacityCurve], looks: Looks) -> list[CurveLine]:
+def _list_contestant_lines(curves: Sequence[CapacityCurve], looks: Styles) -> list[CurveLine]:
     """Return the lines of several contestants: the figure of the objective."""
     return [CurveLine(points, looks[curve.contestant], 0, "") for curve in curves if (points := _list_points(curve))]
 
 
-def _list_points(curve: CapacityCurve) -> tuple[Point, ...]:
+def _list_points(curve: CapacityCurve) -> tuple[CapacityPoint, ...]:
     return tuple(
         (point.rate_hz, point.latency_ns, _is_held(point)) for point in curve.points if point.latency_ns is not None
     )
@@ -146,7 +146,7 @@ def _draw_line(axes: Axes, line: CurveLine) -> None:
         axes.annotate(line.label, (x, y), xytext=place, textcoords="offset points", va="center", color=colour)
 
 
-def _mark_capacity(axes: Axes, curve: CapacityCurve, look: Look) -> None:
+def _mark_capacity(axes: Axes, curve: CapacityCurve, look: ContestantStyle) -> None:
     """Mark the capacity and the knee."""
     if curve.capacity_hz is not None:
         axes.axvline(curve.capacity_hz, color=look.stand_in, linestyle=(0, (4, 2)), linewidth=1.1, alpha=0.8)
@@ -186,13 +186,13 @@ def _format_capacity(curve: CapacityCurve) -> str:
 # --- the same as a table ----------------------------------------------------------------------------------------------
 
 
-def _tabulate_points(findings: CapacityFindings) -> Table:
+def _tabulate_points(findings: CapacityFindings) -> ReportTable:
     headings = (
         *("contestant", "load", "offered, messages per second", "held", "failed", "not counted"),
         *("response p50", "p99", "p99.9", "why it did not hold"),
     )
     rows = (_make_row(curve, point) for curve in findings.curves for point in curve.points)
-    return Table(headings, tuple(rows))
+    return ReportTable(headings, tuple(rows))
 
 
 def _make_row(curve: CapacityCurve, point: RatePoint) -> tuple[str, ...]:

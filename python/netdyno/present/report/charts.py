@@ -20,12 +20,12 @@ from netdyno.present.report.drawing import Panel
 from netdyno.present.report.heat import ColourScale, HeatPanel, tabulate_surface
 from netdyno.present.report.ladder import draw_ladder
 from netdyno.present.report.marks import shade
-from netdyno.present.report.panels import Looks
-from netdyno.present.report.tables import Table, make_cell, make_sortable
+from netdyno.present.report.panels import Styles
+from netdyno.present.report.tables import ReportTable, make_cell, make_sortable
 from netdyno.present.report.views import format_with_interval
 
 PUBLISHED_WORDS = "published (their machine)"
-_DRAW: Mapping[str, Callable[[Chart, ChartPanel, Looks, str], Panel]] = {
+_DRAW: Mapping[str, Callable[[Chart, ChartPanel, Styles, str], Panel]] = {
     "bars": draw_bars,
     "ladder": draw_ladder,
     "curves": draw_curves,
@@ -62,11 +62,11 @@ class ChartView:
     surfaces: tuple[HeatPanel, ...]
     scale: tuple[str, str, str] | None
     metric: str
-    table: Table
+    table: ReportTable
     row_headers: int
 
 
-def make_view(chart: Chart, looks: Looks, anchor: str) -> ChartView:
+def make_view(chart: Chart, looks: Styles, anchor: str) -> ChartView:
     figure = chart.figure
     is_surface = figure.kind == "surface"
     scale = ColourScale(chart)
@@ -155,7 +155,7 @@ def _list_keys(chart: Chart) -> list[LegendEntry]:
 # --- the same as a table -----------------------------------------------------------------------------------------
 
 
-def _tabulate_spots(chart: Chart) -> Table:
+def _tabulate_spots(chart: Chart) -> ReportTable:
     """Return every cell of the figure, also what could not be drawn of it."""
     figure = chart.figure
     lossy = any(spot.lost is not None for spot in chart.spots)
@@ -171,7 +171,7 @@ def _tabulate_spots(chart: Chart) -> Table:
     rows = [_make_row(chart, spot, published, lossy=lossy) for spot in chart.spots]
     measured = {tuple(spot.at.items()) for spot in chart.spots}
     only_published = [entry for place, entry in published.items() if place not in measured]
-    return Table(headings, (*rows, *(_make_published_row(chart, entry, lossy=lossy) for entry in only_published)))
+    return ReportTable(headings, (*rows, *(_make_published_row(chart, entry, lossy=lossy) for entry in only_published)))
 
 
 def _make_row(

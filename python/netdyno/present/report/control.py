@@ -13,7 +13,7 @@ from netdyno.kit import quantities
 from netdyno.present.prose import aa
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, finish, open_panel
-from netdyno.present.report.tables import Table
+from netdyno.present.report.tables import ReportTable
 from netdyno.present.report.views import make_comparison_row
 
 AXIS_INCHES, ROW_INCHES = 0.75, 0.14
@@ -32,7 +32,7 @@ class ControlView:
     share: str
     alarm: bool
     panels: tuple[Panel, ...]
-    table: Table
+    table: ReportTable
 
 
 def make_view(control: Control) -> ControlView:
@@ -43,7 +43,7 @@ def make_view(control: Control) -> ControlView:
         share=quantities.share(control.share),
         alarm=control.fails,
         panels=(_draw_forest(drawn, control),) if drawn else (),
-        table=Table(HEADINGS, tuple(_make_row(pair) for pair in control.comparisons)),
+        table=ReportTable(HEADINGS, tuple(_make_row(pair) for pair in control.comparisons)),
     )
 
 

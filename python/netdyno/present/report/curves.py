@@ -23,8 +23,8 @@ from netdyno.present.report.marks import (
     name_metric,
     set_metric_ticks,
 )
-from netdyno.present.report.panels import FACTOR_AXES, Looks, draw_estimates
-from netdyno.present.report.theme import Look
+from netdyno.present.report.panels import FACTOR_AXES, Styles, draw_estimates
+from netdyno.present.report.theme import ContestantStyle
 
 CURVE_INCHES, BELOW_INCHES = 2.75, 1.35
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1.5, 1.5), (6, 2, 1.5, 2))
@@ -36,7 +36,7 @@ def format_dashes(number: int) -> str:
     return " ".join(f"{2 * length:g}" for length in DASHES[number % len(DASHES)])
 
 
-def draw_curves(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:
+def draw_curves(chart: Chart, chart_panel: ChartPanel, looks: Styles, name: str) -> Panel:
     """Draw a line for each value of `across`, broken where there is no figure; under it the further metrics."""
     figure = chart.figure
     metrics = [METRICS[metric_name] for metric_name in (figure.metric, *figure.below)]
@@ -69,7 +69,7 @@ def _set_level_axis(axes: Axes, chart: Chart, *, last: bool) -> None:
         axes.set_xlabel("")
 
 
-def _draw_line(axes: Axes, chart: Chart, line: Sequence[Spot], number: int, looks: Looks) -> None:
+def _draw_line(axes: Axes, chart: Chart, line: Sequence[Spot], number: int, looks: Styles) -> None:
     log = chart.figure.log and number == 0
     for run in _split_at_gaps(chart, line, lambda spot: is_drawable(spot.estimates[number], log=log)):
         look, dash = choose_look(chart, run[0], looks)
@@ -110,7 +110,7 @@ def _shift_place(chart: Chart, spot: Spot, axes: Axes) -> float:
 
 
 def _draw_published_line(
-    axes: Axes, chart: Chart, chart_panel: ChartPanel, value: type_level | None, look: Look
+    axes: Axes, chart: Chart, chart_panel: ChartPanel, value: type_level | None, look: ContestantStyle
 ) -> None:
     figure = chart.figure
     points = [point for point in chart_panel.published if not figure.across or point.at[figure.across] == value]

@@ -17,8 +17,8 @@ from netdyno.model.metrics import METRICS
 from netdyno.present.prose import flips as prose
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, finish, open_panel, set_level_ticks
-from netdyno.present.report.panels import FACTOR_AXES, Looks
-from netdyno.present.report.tables import Table, make_sortable, sort_by_low
+from netdyno.present.report.panels import FACTOR_AXES, Styles
+from netdyno.present.report.tables import ReportTable, make_sortable, sort_by_low
 
 NEITHER = "s"
 """The marker of a level at which neither side is proven better; a side has its own look."""
@@ -49,10 +49,10 @@ class FlipView:
     """The key to the drawing, in words."""
     keys: tuple[FlipLegendEntry, ...]
     panels: tuple[Panel, ...]
-    table: Table
+    table: ReportTable
 
 
-def make_view(flip: FlipFound, looks: Looks, anchor: str) -> FlipView:
+def make_view(flip: FlipFound, looks: Styles, anchor: str) -> FlipView:
     measured = [point for point in flip.flips.points if point.blocks]
     return FlipView(
         anchor=anchor,
@@ -67,7 +67,7 @@ def make_view(flip: FlipFound, looks: Looks, anchor: str) -> FlipView:
             if any(point.side == side for point in measured)
         ),
         panels=(_draw_panel(flip, measured, looks, anchor),) if measured else (),
-        table=Table(prose.list_headings(flip), tuple(_list_rows(flip))),
+        table=ReportTable(prose.list_headings(flip), tuple(_list_rows(flip))),
     )
 
 
@@ -84,7 +84,7 @@ def _describe_drawing(flip: FlipFound) -> str:
     return f"Whiskers: 95% intervals, corrected for all levels{looks}.{hollow}{band}"
 
 
-def _draw_panel(flip: FlipFound, points: Sequence[LevelContrast], looks: Looks, name: str) -> Panel:
+def _draw_panel(flip: FlipFound, points: Sequence[LevelContrast], looks: Styles, name: str) -> Panel:
     with open_panel() as axes:
         places = [point.at for point in points]
         set_level_ticks(axes, places, FACTOR_AXES.get(flip.factor, prose.name_factor(flip)), log=flip.log)
@@ -119,7 +119,7 @@ def _widen_band(low: float, high: float) -> tuple[float, float]:
     return (low, high) if high > low else (low * 0.99, high * 1.01)
 
 
-def _choose_look(flip: FlipFound, side: Side, looks: Looks) -> tuple[str, str]:
+def _choose_look(flip: FlipFound, side: Side, looks: Styles) -> tuple[str, str]:
     """Return the colour and marker of the better side."""
     look = looks.get({1: flip.first, -1: flip.second, 0: ""}[side])
     if look is not None:

@@ -13,7 +13,7 @@ from netdyno.present.prose import figures, loss
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, draw_ring, finish, open_panel
 from netdyno.present.report.marks import choose_look, describe_panel, draw_published, is_drawable, set_metric_axis
-from netdyno.present.report.panels import Looks, draw_estimates
+from netdyno.present.report.panels import Styles, draw_estimates
 
 RUNG_INCHES, AXIS_INCHES = 0.44, 0.62
 
@@ -27,7 +27,7 @@ def list_rungs(chart: Chart, chart_panel: ChartPanel) -> list[Spot]:
     return [*measured, *sorted(only_published, key=lambda spot: published[tuple(spot.at.items())])]
 
 
-def draw_ladder(chart: Chart, chart_panel: ChartPanel, looks: Looks, name: str) -> Panel:
+def draw_ladder(chart: Chart, chart_panel: ChartPanel, looks: Styles, name: str) -> Panel:
     """Draw a rung for each spot: its name, figure and loss stand over a line of the whole width of the axis."""
     steps = list_rungs(chart, chart_panel)
     lossy = any(spot.lost is not None for spot in chart.spots)
@@ -54,7 +54,7 @@ def _find_published(chart_panel: ChartPanel, spot: Spot, row: float) -> tuple[li
     return xs, [row] * len(xs)
 
 
-def _write_rung(axes: Axes, row: float, chart: Chart, spot: Spot, look: theme.Look, *, lossy: bool) -> None:
+def _write_rung(axes: Axes, row: float, chart: Chart, spot: Spot, look: theme.ContestantStyle, *, lossy: bool) -> None:
     figure = chart.figure
 
     def write(text: str, x: float, align: str, colour: str = look.ink, weight: str = "normal") -> None:

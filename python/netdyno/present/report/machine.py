@@ -23,7 +23,7 @@ from netdyno.present.prose import retries
 from netdyno.present.prose.canary import describe_drift
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, draw_dots, finish, format_short_number, open_panel
-from netdyno.present.report.tables import Table, make_cell
+from netdyno.present.report.tables import ReportTable, make_cell
 
 HEIGHT_INCHES = 2.4
 MOST_POINTS = 80
@@ -55,7 +55,7 @@ class MachineView:
     sentences: tuple[str, ...]
     note: str
     panels: tuple[Panel, ...]
-    table: Table
+    table: ReportTable
     trials: int
 
 
@@ -64,9 +64,9 @@ class AgainView:
     """Trials, and slices of trials, that were retried because the machine was disturbed, or that stayed disturbed."""
 
     sentence: str
-    by_contestant: Table
-    by_cause: Table | None
-    slices_by_program: Table | None
+    by_contestant: ReportTable
+    by_cause: ReportTable | None
+    slices_by_program: ReportTable | None
 
 
 def make_retries_view(totals: Retries) -> AgainView | None:
@@ -81,9 +81,9 @@ def make_retries_view(totals: Retries) -> AgainView | None:
     programs = ((name, str(count)) for name, count in totals.slices_again.items())
     return AgainView(
         sentence=retries.describe_retries(totals),
-        by_contestant=Table(("contestant", "retried", "cells", "slices again", "slices"), tuple(contestants)),
-        by_cause=Table(("cause", "tries"), tuple(causes)) if totals.causes else None,
-        slices_by_program=Table(("program", "slices"), tuple(programs)) if totals.slices_again else None,
+        by_contestant=ReportTable(("contestant", "retried", "cells", "slices again", "slices"), tuple(contestants)),
+        by_cause=ReportTable(("cause", "tries"), tuple(causes)) if totals.causes else None,
+        slices_by_program=ReportTable(("program", "slices"), tuple(programs)) if totals.slices_again else None,
     )
 
 
@@ -202,7 +202,7 @@ def _describe_panel(machine: MachineOverTime, rate: Range) -> str:
     )
 
 
-def _tabulate_blocks(machine: MachineOverTime) -> Table:
+def _tabulate_blocks(machine: MachineOverTime) -> ReportTable:
     """List each block, or neighbouring blocks together where there are many: least, median and most of each figure."""
     headings = [f"{rate.name}, {statistic}" for rate in machine.ranges for statistic in ("least", "median", "most")]
     blocks = group_by_block(machine.trials)
@@ -210,7 +210,7 @@ def _tabulate_blocks(machine: MachineOverTime) -> Table:
         _make_row([trial for block in together for trial in block], len(machine.ranges))
         for together in _split_into_groups(blocks, _count_merged(len(blocks), MOST_BLOCKS))
     )
-    return Table(("block", "trials", *headings, "invalid"), tuple(rows))
+    return ReportTable(("block", "trials", *headings, "invalid"), tuple(rows))
 
 
 def _make_row(trials: Sequence[TrialSpeeds], figures: int) -> tuple[str, ...]:

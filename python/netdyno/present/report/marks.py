@@ -28,8 +28,8 @@ from netdyno.present.report.drawing import (
     set_linear_ticks,
     set_log_ticks,
 )
-from netdyno.present.report.panels import Looks
-from netdyno.present.report.theme import Look
+from netdyno.present.report.panels import Styles
+from netdyno.present.report.theme import ContestantStyle
 
 SHADES = (0.92, 0.42, 0.14)
 """Opacity of the first bars of a group; beyond them the range is divided evenly. Outlines are always whole."""
@@ -96,7 +96,7 @@ def is_drawable(estimate: Estimate | None, *, log: bool) -> bool:
     return estimate is not None and (estimate.value > 0 or not log)
 
 
-def choose_look(chart: Chart, spot: Spot, looks: Looks) -> tuple[Look, int]:
+def choose_look(chart: Chart, spot: Spot, looks: Styles) -> tuple[ContestantStyle, int]:
     """Return the colour and marker of a spot, and the number of its shade or dash: contestants have colours, levels
     shades. An unsafe contestant has another dash than those beside it."""
     look = looks[spot.contestant]

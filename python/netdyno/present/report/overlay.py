@@ -16,8 +16,8 @@ from netdyno.present.prose import ranking, side_by_side
 from netdyno.present.report.curves import DASHES, format_dashes
 from netdyno.present.report.drawing import Panel, finish, open_panel, set_duration_axis, set_level_ticks, set_rate_axis
 from netdyno.present.report.marks import name_metric, set_metric_ticks
-from netdyno.present.report.panels import FACTOR_AXES, MOST_SWEEPS, Looks, Sweep, draw_estimates, list_measured_sweeps
-from netdyno.present.report.tables import Table, make_cell, make_sortable, sort_by_low
+from netdyno.present.report.panels import FACTOR_AXES, MOST_SWEEPS, Styles, Sweep, draw_estimates, list_measured_sweeps
+from netdyno.present.report.tables import ReportTable, make_cell, make_sortable, sort_by_low
 
 FILLS = ("full", "none", "bottom", "top")
 """Fills of markers, by run; lines differ in their dashes."""
@@ -51,7 +51,7 @@ class OverlayView:
     unshared: tuple[str, ...]
     """The reasons why runs are not shown."""
     note: str
-    table: Table
+    table: ReportTable
 
 
 def _set_cpu_axis(axes: Axes) -> None:
@@ -69,7 +69,7 @@ METRICS_SHOWN: Mapping[str, Callable[[Axes], None]] = {
 """The metrics that are drawn, and what prepares the axes of each."""
 
 
-def make_view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], looks: Sequence[Looks]) -> OverlayView:
+def make_view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], looks: Sequence[Styles]) -> OverlayView:
     """Lay runs over each other. `compared` has each later run with the first, `looks` the looks of each run."""
     names = [findings.scenario.name for findings in analyses[0].scenarios]
     questions = [_draw_question(name, analyses, looks, f"o{number}") for number, name in enumerate(names, 1)]
@@ -89,7 +89,7 @@ def make_view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], look
         apart=tuple(f"{run}: {text}" for run, texts in changes for text in texts),
         unshared=explain_unshared(analyses, compared),
         note=side_by_side.NOT_PAIRED,
-        table=Table(HEADINGS, tuple(row for comparison in compared for row in _make_rows(comparison))),
+        table=ReportTable(HEADINGS, tuple(row for comparison in compared for row in _make_rows(comparison))),
     )
 
 
@@ -115,7 +115,7 @@ def _make_rows(comparison: SideBySide) -> list[tuple[str, ...]]:
     return rows
 
 
-def _draw_question(name: str, analyses: Sequence[Analysis], looks: Sequence[Looks], anchor: str) -> OverlayQuestion:
+def _draw_question(name: str, analyses: Sequence[Analysis], looks: Sequence[Styles], anchor: str) -> OverlayQuestion:
     """Draw a question of the runs that have it, at the levels of the first."""
     runs = [
         _RunWithQuestion(analysis.run_id, findings, looks[number], number, len(analyses))
@@ -141,7 +141,7 @@ class _RunWithQuestion:
 
     run_id: str
     findings: ScenarioFindings
-    looks: Looks
+    looks: Styles
     number: int
     of: int
 

@@ -30,7 +30,7 @@ from netdyno.present.report.drawing import (
     set_rate_axis,
     set_share_axis,
 )
-from netdyno.present.report.theme import Look
+from netdyno.present.report.theme import ContestantStyle
 
 MOST_CURVES = 3
 """Percentile panels are drawn for this many levels; the others stand in the table."""
@@ -46,7 +46,7 @@ FACTOR_AXES = {
     "threads": "server threads",
     FACTOR: "cores of the server",
 }
-Looks = Mapping[str, Look]
+Styles = Mapping[str, ContestantStyle]
 Ready = Callable[[Axes], None]
 NONE_LOST = Estimate(0.0, None, ())
 
@@ -94,7 +94,7 @@ def _pick_spread(measured: Sequence[Sweep], most: int) -> list[Sweep]:
     return [measured[round(number * (len(measured) - 1) / (most - 1))] for number in range(most)]
 
 
-def draw_performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
+def draw_performance(findings: ScenarioFindings, looks: Styles, name: str) -> list[Panel]:
     """Draw throughput, median and 99th percentile over the levels; the mean where it is ranked, and the loss where
     messages may be lost."""
     lag = find_send_lag(findings)
@@ -165,7 +165,7 @@ def _describe_loss(findings: ScenarioFindings, cell: CellFigures) -> str:
     )
 
 
-def _draw_lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: str, looks: Looks, ready: Ready) -> None:
+def _draw_lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: str, looks: Styles, ready: Ready) -> None:
     assert sweep.factor is not None
     values = [float(level.values[sweep.factor]) for level in sweep.levels]
     set_level_ticks(axes, values, FACTOR_AXES.get(sweep.factor, sweep.factor))
@@ -199,7 +199,7 @@ def _draw_ideal(axes: Axes, findings: ScenarioFindings, sweep: Sweep) -> None:
         axes.annotate("ideal", (cores[-1], ideal[-1]), ha="right", va="bottom", color=theme.MUTED)
 
 
-def _draw_dots(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: str, looks: Looks, ready: Ready) -> None:
+def _draw_dots(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: str, looks: Styles, ready: Ready) -> None:
     """Draw one level: the contestants side by side, named below by their markers' legend."""
     for number, (name, look) in enumerate(looks.items()):
         if cell := findings.cell(name, sweep.levels[0].key):
@@ -217,7 +217,7 @@ def draw_estimates(
     xs: Sequence[float],
     ys: Sequence[float],
     drawn: Sequence[Estimate],
-    look: Look,
+    look: ContestantStyle,
     *,
     line: object = "",
     fill: str = "full",
@@ -241,7 +241,7 @@ def _split_columns(points: Sequence[tuple[float, float | None]], *, turned: bool
     return (second, first) if turned else (first, second)
 
 
-def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures, look: Look) -> None:
+def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures, look: ContestantStyle) -> None:
     """Draw a ring around each trial that lost more than the bound, and around the estimate that it is part of."""
     if cell.loss is None or not cell.marked:
         return
@@ -251,7 +251,7 @@ def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures, look
             draw_ring(axes, x, point, look, small=True)
 
 
-def draw_curves(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
+def draw_curves(findings: ScenarioFindings, looks: Styles, name: str) -> list[Panel]:
     """Draw response time by percentile, a panel per level: the first, the middle and the last where there are many."""
     measured = {cell.level for cell in findings.cells}
     chosen = [level for level in findings.levels if level.key in measured]
@@ -260,7 +260,7 @@ def draw_curves(findings: ScenarioFindings, looks: Looks, name: str) -> list[Pan
     return [_draw_curve(findings, level, looks, f"{name}-curve{number}") for number, level in enumerate(chosen)]
 
 
-def _draw_curve(findings: ScenarioFindings, level: LevelInfo, looks: Looks, name: str) -> Panel:
+def _draw_curve(findings: ScenarioFindings, level: LevelInfo, looks: Styles, name: str) -> Panel:
     title = f"At {level.label}"
     lag = find_send_lag(findings)
     with open_panel() as axes:
@@ -325,14 +325,14 @@ COSTS = (
 )
 
 
-def draw_costs(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
+def draw_costs(findings: ScenarioFindings, looks: Styles, name: str) -> list[Panel]:
     """Draw CPU, context switches and memory at the heaviest level."""
     if not any("cpu" in cell.values for cell in findings.cells if cell.level == findings.heaviest.key):
         return []
     return [_draw_bars(findings, bars, looks, f"{name}-cost{number}") for number, bars in enumerate(COSTS)]
 
 
-def _draw_bars(findings: ScenarioFindings, bars: Bars, looks: Looks, name: str) -> Panel:
+def _draw_bars(findings: ScenarioFindings, bars: Bars, looks: Styles, name: str) -> Panel:
     level = findings.heaviest
     order = [standing.contestant for standing in findings.standings]
     cells = [cell for contestant in order if (cell := findings.cell(contestant, level.key)) and "cpu" in cell.values]
@@ -352,7 +352,7 @@ def _draw_bars(findings: ScenarioFindings, bars: Bars, looks: Looks, name: str) 
         return finish(axes, bars.title, f"{bars.title}, at {level.label}: {values}.", name)
 
 
-def _draw_bar(axes: Axes, row: int, bars: Bars, cell: CellFigures, look: Look) -> None:
+def _draw_bar(axes: Axes, row: int, bars: Bars, cell: CellFigures, look: ContestantStyle) -> None:
     left = 0.0
     for number, part in enumerate(bars.parts(cell)):
         axes.barh(row, part, left=left, height=0.62, color=look.stand_in, alpha=(0.95, 0.4)[number])

@@ -8,16 +8,16 @@ from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.notices import Scaling
 from netdyno.kit import quantities
 from netdyno.present.prose.scaling import format_loss, format_speedup
-from netdyno.present.report.tables import Table, make_sortable
+from netdyno.present.report.tables import ReportTable, make_sortable
 
 
-def tabulate(scalings: Sequence[Scaling]) -> Table:
+def tabulate(scalings: Sequence[Scaling]) -> ReportTable:
     """Return a row for each contestant and its other levels, with a column for each number of cores."""
     counts = sorted({speedup.cores for scaling in scalings for speedup in scaling.speedups})
     is_of_cores = not any(scaling.knob for scaling in scalings)
     columns = [f"on {count} cores" if is_of_cores else f"at {count}" for count in counts]
     headings = ("contestant", "at", *columns, "serial", "contention", "coherency")
-    return Table(headings, tuple(_make_row(scaling, counts) for scaling in scalings))
+    return ReportTable(headings, tuple(_make_row(scaling, counts) for scaling in scalings))
 
 
 def _make_row(scaling: Scaling, counts: Sequence[int]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from netdyno.analysis.found.cells import Bound
+from netdyno.analysis.found.cells import BoundDirection
 from netdyno.analysis.found.exclusions import Fault
 from netdyno.analysis.found.ranking import Axis, Standing
 from netdyno.analysis.found.run import ScenarioFindings
@@ -40,7 +40,7 @@ class ScoreCell:
     above it, and some are below. `warns`: a loss above the bound."""
 
     figure: str
-    bound: Bound = ""
+    bound: BoundDirection = ""
     rank: str = ""
     best: bool = False
     warns: bool = False
@@ -56,7 +56,7 @@ class ScoreCell:
 
 
 @dataclass(frozen=True)
-class Row:
+class ScoreRow:
     """A contestant. `cells` is empty where it has no figure."""
 
     contestant: str
@@ -68,7 +68,7 @@ class Group:
     """Contestants that are ranked among themselves; `reason` says why separately, and is empty for the first group."""
 
     reason: str
-    rows: tuple[Row, ...]
+    rows: tuple[ScoreRow, ...]
     lossy: bool = False
 
 
@@ -130,7 +130,7 @@ def _split_into_groups(findings: ScenarioFindings) -> Iterator[Group]:
     ranked = {standing.contestant for standing in findings.standings}
     for faulty in findings.faulty:
         if faulty.contestant not in ranked:
-            yield Group(f"No valid trial: {_list_faults(faulty.faults)}", (Row(faulty.contestant, ()),))
+            yield Group(f"No valid trial: {_list_faults(faulty.faults)}", (ScoreRow(faulty.contestant, ()),))
 
 
 def _describe_cores(findings: ScenarioFindings, ground: int) -> str:
@@ -143,9 +143,9 @@ def _list_faults(faults: Sequence[Fault]) -> str:
     return quantities.listed([fault_words.describe_fault(fault) for fault in faults])
 
 
-def _make_row(findings: ScenarioFindings, standing: Standing) -> Row:
+def _make_row(findings: ScenarioFindings, standing: Standing) -> ScoreRow:
     if not findings.axes:
-        return Row(standing.contestant, (_make_lone_cell(findings, standing),))
+        return ScoreRow(standing.contestant, (_make_lone_cell(findings, standing),))
     peers = {peer.contestant for peer in findings.standings if peer.ground == standing.ground}
     mark = company.mark(findings.company)
     cells = [_make_cell(axis, standing.contestant, peers, mark) for axis in findings.axes]
@@ -153,7 +153,7 @@ def _make_row(findings: ScenarioFindings, standing: Standing) -> Row:
         cells.insert(
             1, ScoreCell(make_sortable(loss.format_largest(standing), standing.loss or 0.0), warns=standing.lossy)
         )
-    return Row(standing.contestant, tuple(cells))
+    return ScoreRow(standing.contestant, tuple(cells))
 
 
 def _make_cell(axis: Axis, contestant: str, peers: Collection[str], mark: str) -> ScoreCell:

@@ -11,7 +11,7 @@ from netdyno.kit.statistics.stats import Interval
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Headings with their units, and rows of the same length."""
 
     headings: tuple[str, ...]

@@ -51,7 +51,7 @@ SHAPES = (
 )
 
 
-class Look(NamedTuple):
+class ContestantStyle(NamedTuple):
     """The look of a contestant. Each has variables of its own, so that the page can leave one out of every figure.
     `stand_in`, `ink` and `ring` are for matplotlib (its colour, words beside it, the mark of a loss), `variable` for
     HTML."""
@@ -77,11 +77,11 @@ class Look(NamedTuple):
         return f"var(--k{self.number})"
 
 
-def assign_looks(contestants: Sequence[str]) -> dict[str, Look]:
+def assign_looks(contestants: Sequence[str]) -> dict[str, ContestantStyle]:
     """Return a look for each name; beyond eight the colours come again with other shapes."""
     count = len(SHAPES)
     return {
-        name: Look(number % count, (number + number // count) % count, number)
+        name: ContestantStyle(number % count, (number + number // count) % count, number)
         for number, name in enumerate(contestants)
     }
 
@@ -99,7 +99,7 @@ def _replace_stand_in(stand_in: re.Match[str]) -> str:
     return (f"var(--k{number})", f"var(--i{number}, var(--ink))", f"var(--r{number}, var(--bad))")[int(stand_in[1]) - 2]
 
 
-def copy_for_runs(looks: Mapping[str, Look], runs: int) -> list[dict[str, Look]]:
+def copy_for_runs(looks: Mapping[str, ContestantStyle], runs: int) -> list[dict[str, ContestantStyle]]:
     """Return the same looks for each run, each with variables of its own."""
     return [
         {name: look._replace(number=look.number + run * len(looks)) for name, look in looks.items()}
@@ -107,7 +107,7 @@ def copy_for_runs(looks: Mapping[str, Look], runs: int) -> list[dict[str, Look]]
     ]
 
 
-def declare_run_colours(looks: Sequence[Mapping[str, Look]]) -> str:
+def declare_run_colours(looks: Sequence[Mapping[str, ContestantStyle]]) -> str:
     """Return CSS declarations: the colour of each contestant in each run."""
     return " ".join(f"--k{look.number}: var(--c{look.colour});" for run_looks in looks for look in run_looks.values())
 

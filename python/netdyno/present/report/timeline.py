@@ -13,7 +13,7 @@ MOST_POINTS = 40_000
 
 
 @dataclass(frozen=True)
-class Trace:
+class TimelineTrace:
     """One trial: which contestant (by number), which block, completions per second per step. `lost` is its share of
     lost messages and `above` whether that is more than the bound; None where none can be lost."""
 
@@ -28,7 +28,7 @@ class Trace:
 class LevelTraces:
     label: str
     step_s: float
-    traces: tuple[Trace, ...]
+    traces: tuple[TimelineTrace, ...]
 
 
 def collect_traces(analysis: Analysis) -> dict[str, list[LevelTraces]]:
@@ -51,7 +51,7 @@ def _collect_scenario_traces(findings: ScenarioFindings, contestants: Sequence[s
             continue
         step_s = cells[0].series[0].interval_ns / 1e9 * factor
         level_traces = tuple(
-            Trace(
+            TimelineTrace(
                 contestants.index(cell.contestant),
                 series.block,
                 merge_neighbours(series.per_second, factor),

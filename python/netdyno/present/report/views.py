@@ -15,7 +15,7 @@ from netdyno.kit.statistics.stats import Comparison
 from netdyno.model import outcomes
 from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
-from netdyno.model.verdicts import ComparisonResult, Judged
+from netdyno.model.verdicts import ComparisonResult, JudgedClaim
 from netdyno.present.prose import claims as claim_words
 from netdyno.present.prose import company, ground, languages, ranking, replies, stopping, unranked, verdict, verdicts
 from netdyno.present.prose import loss as loss_words
@@ -24,9 +24,9 @@ from netdyno.present.report import associations, panels, scaling, scoreboard
 from netdyno.present.report import work as behind
 from netdyno.present.report.associations import AssociationsView
 from netdyno.present.report.drawing import Panel
-from netdyno.present.report.panels import Looks
+from netdyno.present.report.panels import Styles
 from netdyno.present.report.scale import RatioScale, Tick
-from netdyno.present.report.tables import Table, make_cell, make_count, make_sortable, sort_by_low
+from netdyno.present.report.tables import ReportTable, make_cell, make_count, make_sortable, sort_by_low
 from netdyno.question.contestants import codesize
 
 
@@ -77,12 +77,12 @@ class ScenarioView:
     performance: tuple[Panel, ...]
     curves: tuple[Panel, ...]
     costs: tuple[Panel, ...]
-    figures: Table
-    comparisons: Table
+    figures: ReportTable
+    comparisons: ReportTable
     associations: AssociationsView | None
-    scaling: Table | None
+    scaling: ReportTable | None
     scaling_caveats: tuple[str, ...]
-    pairs: Table | None
+    pairs: ReportTable | None
     lag: str
     undrawn_curves: int
     undrawn_sweeps: int
@@ -90,14 +90,14 @@ class ScenarioView:
     apart: Mapping[str, str]
     """The reason why a part of the ranking is separate, by its first contestant."""
     marked: bool
-    trials: Table | None
-    unsafe: Table | None
+    trials: ReportTable | None
+    unsafe: ReportTable | None
     unsafe_explained: str
     ended: str
     work: behind.WorkView | None
 
 
-def present_scenario(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
+def present_scenario(findings: ScenarioFindings, looks: Styles, number: int) -> ScenarioView:
     name = f"s{number}"
     scale = _fit_scale(findings.standings)
     lag = panels.find_send_lag(findings)
@@ -140,7 +140,9 @@ def present_scenario(findings: ScenarioFindings, looks: Looks, number: int) -> S
         apart=_explain_separate_ranking(findings),
         marked=any(cell.marked for cell in findings.cells),
         trials=_tabulate_trials(findings) if findings.may_lose else None,
-        unsafe=Table(unranked.HEADINGS, tuple(map(_make_unsafe_row, findings.unsafe))) if findings.unsafe else None,
+        unsafe=ReportTable(unranked.HEADINGS, tuple(map(_make_unsafe_row, findings.unsafe)))
+        if findings.unsafe
+        else None,
         unsafe_explained=unranked.explain_columns(findings.unsafe),
         ended=stopping.explain_end(findings.ending) if findings.ending else "",
         work=behind.make_view(findings),
@@ -199,17 +201,17 @@ def _describe_certainty(findings: ScenarioFindings) -> str:
 class ClaimView:
     """One row of the table of verdicts, and the comparisons that it rests on."""
 
-    judged: Judged
+    judged: JudgedClaim
     verdict: str
     here: str
     published: str
     beside: str
     """The counts of its sides; empty where none were requested."""
     notes: tuple[str, ...]
-    checks: Table
+    checks: ReportTable
 
 
-def present_claims(judged: Sequence[Judged], scenarios: Sequence[ScenarioFindings]) -> tuple[ClaimView, ...]:
+def present_claims(judged: Sequence[JudgedClaim], scenarios: Sequence[ScenarioFindings]) -> tuple[ClaimView, ...]:
     return tuple(
         ClaimView(
             judged=judgement,
@@ -234,13 +236,13 @@ def present_claims(judged: Sequence[Judged], scenarios: Sequence[ScenarioFinding
     )
 
 
-def _tabulate_checks(judged: Judged) -> Table:
+def _tabulate_checks(judged: JudgedClaim) -> ReportTable:
     figures = claim_words.MEANS
     headings = ("comparison", "effect, 95% interval", "claimed", figures, "blocks", "p", "p corrected", "outcome")
-    return Table(headings, tuple(_make_check_row(check, judged) for check in judged.checks))
+    return ReportTable(headings, tuple(_make_check_row(check, judged) for check in judged.checks))
 
 
-def _make_check_row(check: ComparisonResult, judged: Judged) -> tuple[str, ...]:
+def _make_check_row(check: ComparisonResult, judged: JudgedClaim) -> tuple[str, ...]:
     p, p_corrected = map(_make_p_cell, (check.p, check.p_corrected))
     outcome = f"{verdicts.OUTCOME_WORDS[check.outcome][0]}{'' if check.needed else ' (need not hold)'}"
     compared = claim_words.describe_comparison(check, judged.scenarios)
@@ -386,7 +388,7 @@ def _list_columns(findings: ScenarioFindings) -> tuple[FigureColumn, ...]:
     return tuple(column for column in columns if column.metric not in optional)
 
 
-def _tabulate_figures(findings: ScenarioFindings) -> Table:
+def _tabulate_figures(findings: ScenarioFindings) -> ReportTable:
     """Return all figures, drawn or not: the text alternative of the section's drawings."""
     columns, labels = _list_columns(findings), {level.key: level.label for level in findings.levels}
     headings = ("load", "contestant", "trials", *(column.heading for column in columns))
@@ -394,10 +396,10 @@ def _tabulate_figures(findings: ScenarioFindings) -> Table:
         (labels[cell.level], cell.contestant, str(cell.trials), *(column.format(cell) for column in columns))
         for cell in findings.cells
     )
-    return Table(headings, tuple(rows))
+    return ReportTable(headings, tuple(rows))
 
 
-def _tabulate_trials(findings: ScenarioFindings) -> Table:
+def _tabulate_trials(findings: ScenarioFindings) -> ReportTable:
     """List each valid trial over a transport that may lose messages: latencies, lost messages, and where these went."""
     headings = (
         *("load", "contestant", "block", "lost", "late", "duplicated", "reordered"),
@@ -412,7 +414,7 @@ def _tabulate_trials(findings: ScenarioFindings) -> Table:
         if cell.loss is not None
         for trial in cell.loss.trials
     )
-    return Table(headings, tuple(rows))
+    return ReportTable(headings, tuple(rows))
 
 
 def _format_trial(trial: LossOfTrial) -> tuple[str, ...]:
@@ -425,7 +427,7 @@ def _format_trial(trial: LossOfTrial) -> tuple[str, ...]:
     )
 
 
-def _tabulate_pairs(findings: ScenarioFindings) -> Table:
+def _tabulate_pairs(findings: ScenarioFindings) -> ReportTable:
     """Return the table of pairs: servers down, clients across."""
     clients = tuple(dict.fromkeys(pair.client for pair in findings.pairs))
     servers = dict.fromkeys(pair.contestant for pair in findings.pairs)
@@ -440,7 +442,7 @@ def _tabulate_pairs(findings: ScenarioFindings) -> Table:
         )
         for server in servers
     )
-    return Table(("server", *clients), tuple(rows))
+    return ReportTable(("server", *clients), tuple(rows))
 
 
 CONSEQUENCES = {
@@ -452,23 +454,23 @@ CONSEQUENCES = {
 """The consequence of a failed audit, by its kind (docs/adr/audit-kinds.md)."""
 
 
-def tabulate_audits(tallies: Sequence[AuditTally]) -> Table:
+def tabulate_audits(tallies: Sequence[AuditTally]) -> ReportTable:
     """List the audits: the subject of each, and the consequence where it fails."""
     rows = (
         (tally.name.replace("_", " "), kind, CONSEQUENCES[kind], str(tally.passed), str(tally.failed))
         for tally in tallies
         for kind in (outcomes.kind(tally.name),)
     )
-    return Table(("audit", "about the", "if it fails", "trials passed", "trials failed"), tuple(rows))
+    return ReportTable(("audit", "about the", "if it fails", "trials passed", "trials failed"), tuple(rows))
 
 
-def tabulate_code(about: Sequence[About]) -> Table:
+def tabulate_code(about: Sequence[About]) -> ReportTable:
     """Return the amount of code of each contestant, by itself and with its family; shared code comes last."""
     headings = (
         *("contestant", "what", "model", "family", "files", "lines", "lines with family", "functions"),
         *("complexity, sum", "complexity with family", "complexity, largest"),
     )
-    return Table(headings, tuple(_make_code_row(contestant, about) for contestant in about))
+    return ReportTable(headings, tuple(_make_code_row(contestant, about) for contestant in about))
 
 
 def _describe_kind(about: About) -> str:
@@ -487,7 +489,7 @@ def _make_code_row(contestant: About, about: Sequence[About]) -> tuple[str, ...]
     return (*description, *map(make_count, figures))
 
 
-def _tabulate_comparisons(findings: ScenarioFindings) -> Table:
+def _tabulate_comparisons(findings: ScenarioFindings) -> ReportTable:
     """List the comparisons of each axis, those that differ first."""
     families = {METRICS[axis.metric].short: axis.comparisons for axis in findings.axes} or {
         findings.scenario.metric: findings.comparisons
@@ -508,7 +510,7 @@ def _tabulate_comparisons(findings: ScenarioFindings) -> Table:
             family, key=lambda comparison: (not comparison.different, -abs(math.log(comparison.ratio)))
         )
     )
-    return Table(headings, tuple(rows))
+    return ReportTable(headings, tuple(rows))
 
 
 def _format_interval(comparison: Comparison) -> str:

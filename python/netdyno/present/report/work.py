@@ -10,7 +10,7 @@ from netdyno.analysis.found.notices import Work
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.kit import quantities
 from netdyno.model.metrics import METRICS
-from netdyno.present.report.tables import Table, make_cell, make_count
+from netdyno.present.report.tables import ReportTable, make_cell, make_count
 
 NAMES_SHOWN = 6
 """Columns for system calls by name; the rest is summed."""
@@ -24,8 +24,8 @@ class WorkView:
     whose calls were not traced, and why."""
 
     level: str
-    calls: Table | None
-    counted: Table
+    calls: ReportTable | None
+    counted: ReportTable
     same_bytes: str
     untraced: tuple[str, ...]
 
@@ -56,13 +56,13 @@ def select_frequent_calls(work: Sequence[Work]) -> tuple[str, ...]:
     return tuple(sorted(most, key=lambda name: (-most[name], name))[:NAMES_SHOWN])
 
 
-def _tabulate_calls(work: Sequence[Work], findings: ScenarioFindings) -> Table:
+def _tabulate_calls(work: Sequence[Work], findings: ScenarioFindings) -> ReportTable:
     names = select_frequent_calls(work)
     headings = (
         *("contestant", "system calls per message", *names, "all others"),
         *("of them in vain (EAGAIN)", "in futex per message, traced", "messages traced", "traced at", "measured at"),
     )
-    return Table(headings, tuple(_make_calls_row(entry, names, findings) for entry in work))
+    return ReportTable(headings, tuple(_make_calls_row(entry, names, findings) for entry in work))
 
 
 def _make_calls_row(work: Work, names: Sequence[str], findings: ScenarioFindings) -> tuple[str, ...]:
@@ -99,12 +99,12 @@ def _explain_untraced(work: Sequence[Work]) -> tuple[str, ...]:
 # --- counted -----------------------------------------------------------------------------------------------------
 
 
-def _tabulate_counters(findings: ScenarioFindings) -> Table:
+def _tabulate_counters(findings: ScenarioFindings) -> ReportTable:
     headings = (
         *("contestant", "bytes in", "bytes out", "segments and datagrams", "CPU user", "CPU kernel"),
         *("softirqs on its cores", "switches voluntary", "switches involuntary per 1,000", "run-queue wait"),
     )
-    return Table(headings, tuple(_make_counters_row(entry, findings) for entry in findings.work))
+    return ReportTable(headings, tuple(_make_counters_row(entry, findings) for entry in findings.work))
 
 
 def _make_counters_row(work: Work, findings: ScenarioFindings) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from netdyno.analysis.found.cells import CellFigures
 from netdyno.analysis.found.exclusions import TrialNote
-from netdyno.analysis.found.ranking import Axis, Standing, Verdict
+from netdyno.analysis.found.ranking import Axis, RankingVerdict, Standing
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.kit import quantities
 from netdyno.model.metrics import METRICS
@@ -46,7 +46,7 @@ from netdyno.present.prose import (
 )
 from netdyno.present.prose.statuses import STATUS_WORDS
 
-STYLES: dict[Verdict, str] = {
+STYLES: dict[RankingVerdict, str] = {
     "winner": "bold green",
     "equal": "bold green",
     "undecided": "bold yellow",

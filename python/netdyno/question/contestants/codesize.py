@@ -18,7 +18,7 @@ import msgspec
 
 from netdyno.kit.paths import ROOT
 from netdyno.model.contestant import About, CodeSize, Contestant
-from netdyno.question.contestants.contestants import Kind
+from netdyno.question.contestants.contestants import ContestantKind
 from netdyno.question.contestants.counted import CodeError, count, remember
 
 LANGUAGES = {
@@ -268,13 +268,13 @@ def _find_shared_folders(home: Path) -> list[Path]:
     return [folder for top in sorted(home.glob("_*")) if top.is_dir() for folder in _find_source_folders(top)]
 
 
-def _describe_contestants(contestants: Sequence[Contestant], kind: Kind, root: Path) -> list[About]:
+def _describe_contestants(contestants: Sequence[Contestant], kind: ContestantKind, root: Path) -> list[About]:
     home = root / f"{kind}s"
     family = find_families(home, root) if contestants else {}
     return [_describe_contestant(contestant, kind, home, family.get(contestant.name, ())) for contestant in contestants]
 
 
-def _describe_contestant(contestant: Contestant, kind: Kind, home: Path, family: tuple[str, ...]) -> About:
+def _describe_contestant(contestant: Contestant, kind: ContestantKind, home: Path, family: tuple[str, ...]) -> About:
     manifest = contestant.manifest
     about = About(
         kind=kind,

@@ -25,7 +25,7 @@ from netdyno.model.transports import TRANSPORTS
 from netdyno.question.contestants import kernel, programs
 from netdyno.question.contestants.building import is_made_on_demand
 
-Kind = Literal["server", "client"]
+ContestantKind = Literal["server", "client"]
 # Computed once: for the types of its fields, msgspec evaluates every annotation.
 _KEYS = tuple(field.encode_name for field in msgspec.structs.fields(Manifest))
 _PACKAGES = sysconfig.get_path("platlib")
@@ -81,7 +81,7 @@ def _explain_validation_error(raw: dict[str, object], error: msgspec.ValidationE
     return f"key {key!r}: {message}" + (did_you_mean(value, choices) if isinstance(value, str) else "")
 
 
-def discover(root: Path = ROOT, build: Path | None = None, kind: Kind = "server") -> tuple[Contestant, ...]:
+def discover(root: Path = ROOT, build: Path | None = None, kind: ContestantKind = "server") -> tuple[Contestant, ...]:
     """Every contestant of a kind, by name. A folder without a manifest, or with a broken one, is a UserError."""
     build_folder = build if build is not None else build_dir()
     home = root / f"{kind}s"
@@ -93,7 +93,7 @@ def _is_contestant(entry: Path) -> bool:
     return entry.is_dir() and not entry.name.startswith((".", "_"))
 
 
-def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
+def _load(folder: Path, build: Path, kind: ContestantKind) -> Contestant:
     manifest = parse_manifest(folder / f"{kind}.json")
     for key, value in {"unsafe": manifest.unsafe, "unranked": manifest.unranked}.items():
         if value and kind == "client":
@@ -137,7 +137,7 @@ def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ..
     return tuple(expanded)
 
 
-def skip_file(build: Path, name: str, kind: Kind = "server") -> Path:
+def skip_file(build: Path, name: str, kind: ContestantKind = "server") -> Path:
     """The file with the build's reason for skipping a contestant; it exists only then (cmake/Contestants.cmake)."""
     return build / "skipped" / f"{kind}s" / f"{name}.txt"
 
@@ -158,7 +158,7 @@ def _explain_why_not(reason: Path, manifest: Manifest, command: tuple[str, ...],
     return ""
 
 
-def find_by_name(contestants: Iterable[Contestant], name: str, kind: Kind = "server") -> Contestant:
+def find_by_name(contestants: Iterable[Contestant], name: str, kind: ContestantKind = "server") -> Contestant:
     """The contestant of that name. Raises UserError with the nearest name."""
     everyone = {contestant.name: contestant for contestant in contestants}
     if name not in everyone:
@@ -206,7 +206,9 @@ def choose_workload(requested: str | None, servers: Sequence[Contestant]) -> str
     return requested
 
 
-def prepare(contestant: Contestant, root: Path = ROOT, build: Path | None = None, kind: Kind = "server") -> Contestant:
+def prepare(
+    contestant: Contestant, root: Path = ROOT, build: Path | None = None, kind: ContestantKind = "server"
+) -> Contestant:
     """Return a contestant ready to be started, after CMake has built its part (building.make): a build step of any
     other kind is run here, with the environment that the build gives to compilers. A failing step makes it unavailable,
     with its last line of output as the reason."""

@@ -25,7 +25,7 @@ class CodeError(Exception):
     """A source file that cannot be counted; the text names it and the reason."""
 
 
-class Counted(msgspec.Struct, frozen=True, array_like=True):
+class SourceCounts(msgspec.Struct, frozen=True, array_like=True):
     """The counts of one source file: when it was changed last (ns), its bytes, its lines without blanks and comments,
     and the cyclomatic complexity of each of its functions."""
 
@@ -39,14 +39,14 @@ class _Memory(msgspec.Struct):
     """`counted_by`: the version of lizard; another may count differently. `files`: by path."""
 
     counted_by: str
-    files: dict[str, Counted] = msgspec.field(default_factory=dict)
+    files: dict[str, SourceCounts] = msgspec.field(default_factory=dict)
 
 
 class _Function(Protocol):
     cyclomatic_complexity: int
 
 
-def count(files: Iterable[Path]) -> list[Counted]:
+def count(files: Iterable[Path]) -> list[SourceCounts]:
     """Count source files, those that have not changed since from memory. Raises CodeError naming a file that cannot be
     counted."""
     memory = _read_memory()
@@ -65,7 +65,7 @@ def remember() -> None:
             write_whole(REMEMBERED, content)
 
 
-def _count(path: Path, memory: _Memory) -> Counted:
+def _count(path: Path, memory: _Memory) -> SourceCounts:
     try:
         status = path.stat()
         counted = memory.files.get(str(path))
@@ -81,7 +81,7 @@ def _count(path: Path, memory: _Memory) -> Counted:
     functions: Iterable[_Function] = analysis.function_list
     lines = analysis.nloc if path.suffix not in _ERLANG else _count_lines(text)
     complexities = tuple(function.cyclomatic_complexity for function in functions)
-    counted = memory.files[str(path)] = Counted(status.st_mtime_ns, status.st_size, lines, complexities)
+    counted = memory.files[str(path)] = SourceCounts(status.st_mtime_ns, status.st_size, lines, complexities)
     return counted
 
 

@@ -20,7 +20,7 @@ from netdyno.kit.escape import harmless
 from netdyno.kit.held_signals import list_ending_signals
 from netdyno.kit.url import TcpUrl, parse_tcp_url
 from netdyno.protocol import wire
-from netdyno.verbs.chat.screen import InterruptedByKeyError, Screen, open_screen
+from netdyno.verbs.chat.screen import ChatScreen, InterruptedByKeyError, open_screen
 from netdyno.verbs.chat.text import LoadTally, format_message
 
 CONNECT_TIMEOUT_S = 5.0
@@ -107,7 +107,9 @@ async def _connect_to_first(hosts: list[str], place: TcpUrl) -> tuple[asyncio.St
 class Chat:
     """One conversation: typed lines are sent, received messages are shown, until either side ends it."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, screen: Screen, name: str) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, screen: ChatScreen, name: str
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._screen = screen

@@ -16,7 +16,7 @@ class InterruptedByKeyError(Exception):
     """Ctrl-C at the prompt, which the terminal does not turn into a signal."""
 
 
-class Screen(Protocol):
+class ChatScreen(Protocol):
     """What a conversation uses of a terminal or of pipes. One thread, the event loop's."""
 
     def lines(self) -> AsyncGenerator[bytes, None]:
@@ -32,15 +32,15 @@ class Screen(Protocol):
         ...
 
 
-def open_screen() -> Screen:
+def open_screen() -> ChatScreen:
     """Open the terminal where both ends are one; else plain lines, without a prompt and without escape sequences."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show every letter gets its escape
             stream.reconfigure(errors="backslashreplace")
-    return Terminal() if sys.stdin.isatty() and sys.stdout.isatty() else Pipes()
+    return ChatTerminal() if sys.stdin.isatty() and sys.stdout.isatty() else Pipes()
 
 
-class Terminal:
+class ChatTerminal:
     """Messages appear above the line that is being typed, which stays as it is (prompt_toolkit)."""
 
     def __init__(self) -> None:

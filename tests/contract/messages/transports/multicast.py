@@ -17,7 +17,7 @@ import pytest
 
 from netdyno.measure.machine.links.namespace import Namespace, NotAllowedError, make_namespace
 from netdyno.model.contestant import Contestant
-from tests.contract.messages.transport import BYE, HELO, Client, Transport, control
+from tests.contract.messages.transport import BYE, HELO, MessageClient, TransportUnderTest, control
 from tests.support.inside import Inside, inside
 from tests.support.kernel import SO_TIMESTAMPNS
 from tests.support.server import Finished, Server, launched, run
@@ -28,7 +28,7 @@ IP_MULTICAST_ALL = 49  # linux/in.h
 LARGEST = 1 << 16
 
 
-class MulticastClient(Client):
+class MulticastClient(MessageClient):
     """What comes to its two sockets is taken in the order in which the kernel got it. It joins the group before it says
     HELO, and leaves it after BYE!. Where it is not to hear itself, as with the audience `others` of other transports,
     it leaves out once each message that it has said."""
@@ -100,7 +100,7 @@ def _arrivals(source: socket.socket) -> Iterator[tuple[int, bytes]]:
         yield seconds * 1_000_000_000 + ns, message
 
 
-class Multicast(Transport):
+class Multicast(TransportUnderTest):
     """A group on the loopback interface of a namespace that all tests share."""
 
     name = "multicast"

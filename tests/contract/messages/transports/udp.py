@@ -5,11 +5,11 @@ from __future__ import annotations
 import select
 import socket
 
-from tests.contract.messages.transport import Client, Transport
+from tests.contract.messages.transport import MessageClient, TransportUnderTest
 from tests.support.server import Server
 
 
-class UdpClient(Client):
+class UdpClient(MessageClient):
     """One socket, connected to the server, so that it hears no other."""
 
     def __init__(self, address: tuple[str, int], receive_buffer: int | None = None) -> None:
@@ -39,7 +39,7 @@ class UdpClient(Client):
         self.socket.close()
 
 
-class Udp(Transport):
+class Udp(TransportUnderTest):
     """Datagrams on loopback: lost only where a receive buffer is full."""
 
     name = "udp"

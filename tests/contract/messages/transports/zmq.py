@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import zmq
 
-from tests.contract.messages.transport import Client, Transport
+from tests.contract.messages.transport import MessageClient, TransportUnderTest
 from tests.support.server import Server
 
 CONTEXT: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
 CONTEXT.max_sockets = 8192
 
 
-class ZmqClient(Client):
+class ZmqClient(MessageClient):
     """One DEALER, connected to the server. It sends its id only where it has a `routing_id`; the number of messages
     that may wait here, unread, is the library's default unless one is given."""
 
@@ -47,7 +47,7 @@ class ZmqClient(Client):
         self.socket.close()
 
 
-class Zmq(Transport):
+class Zmq(TransportUnderTest):
     """Messages over TCP: lost only where a queue is full."""
 
     name = "zmq+tcp"

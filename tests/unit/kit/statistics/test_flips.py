@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from netdyno.kit.statistics.flips import Contrasts, Flips, flips, next_level
+from netdyno.kit.statistics.flips import Flips, LevelContrasts, flips, next_level
 
 LEVELS = (10.0, 30.0, 100.0, 300.0, 1000.0)
 BLOCKS = 8
 RUNS = 600
 
 
-def measured(truth: list[float], noise: NDArray[np.float64]) -> Contrasts:
+def measured(truth: list[float], noise: NDArray[np.float64]) -> LevelContrasts:
     """The true contrast of each level and a block's own noise there."""
     return {
         level: {block: truth[number] + row[number] for block, row in enumerate(noise)}

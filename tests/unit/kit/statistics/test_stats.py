@@ -18,7 +18,7 @@ from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
 NAMES = ("a", "b", "c", "d", "e")
 
 
-def samples(logs: np.ndarray, names: tuple[str, ...] = NAMES) -> dict[str, dict[stats.Cell, float]]:
+def samples(logs: np.ndarray, names: tuple[str, ...] = NAMES) -> dict[str, dict[stats.BlockLevel, float]]:
     """Contestants x blocks x levels of log metrics as the samples of each contestant."""
     return {
         name: {
@@ -139,7 +139,7 @@ LOGS = st.lists(
 """Log metrics of three contestants, block by block: equal, or apart by more than rounding makes of them."""
 
 
-def of_logs(logs: Sequence[Sequence[float]], names: str = "abc") -> dict[str, dict[stats.Cell, float]]:
+def of_logs(logs: Sequence[Sequence[float]], names: str = "abc") -> dict[str, dict[stats.BlockLevel, float]]:
     return {
         name: {(block, "x"): math.exp(row[number]) for block, row in enumerate(logs)}
         for number, name in enumerate(names)
@@ -380,7 +380,7 @@ def test_a_level_that_one_can_hardly_carry_does_not_cost_all_blocks() -> None:
 
 
 @given(st.sets(st.tuples(st.integers(0, 8), st.sampled_from("xyz"))))
-def test_every_block_that_counts_asks_the_same_question(shared: set[stats.Cell]) -> None:
+def test_every_block_that_counts_asks_the_same_question(shared: set[stats.BlockLevel]) -> None:
     cells = stats.counted(shared)
     assert set(cells) <= shared
     blocks, levels = {block for block, _ in cells}, {level for _, level in cells}

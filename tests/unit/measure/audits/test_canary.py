@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from netdyno.measure.audits.canary import FACTOR, FEWEST_TRIALS, Judge, median_of
+from netdyno.measure.audits.canary import FACTOR, FEWEST_TRIALS, CanaryJudge, median_of
 from netdyno.model.load_result import Audit
 from netdyno.model.outcomes import CANARY
 from netdyno.model.trial import Trial
@@ -119,7 +119,7 @@ def test_in_a_small_block_that_does_not_the_neighbours_say_who_stands_apart() ->
 
 def test_the_first_of_small_blocks_waits_for_its_neighbours() -> None:
     revised: list[Trial] = []
-    judging = Judge("strike-out", revised.extend)
+    judging = CanaryJudge("strike-out", revised.extend)
     for first_trial in (trial(1, 0, 0.5), trial(1, 1)):
         judging.add(first_trial)
     judging.block_ended()
@@ -217,7 +217,7 @@ def test_who_is_interrupted_while_storing_finds_the_block_still_waiting() -> Non
             raise interruptions.pop()
         revised.extend(judged)
 
-    judging = Judge("strike-out", revise)
+    judging = CanaryJudge("strike-out", revise)
     for measured in of_speeds([[1.0] * 6]):
         judging.add(measured)
     with pytest.raises(KeyboardInterrupt):

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from netdyno.measure.audits.plausible import FigureLimit, Limits, accounts, physical, plausible
+from netdyno.measure.audits.plausible import FigureLimit, TrialResources, accounts, physical, plausible
 from netdyno.model.load_result import Audit, ForeignFault, LoadResult, Replies
 from netdyno.model.observation import ServerObservation
 from tests.support.builders.made_load import MS, changed, distribution, load, observed
@@ -16,7 +16,7 @@ from tests.support.builders.made_load import MS, changed, distribution, load, ob
 LOAD = load()
 """A thousand messages of 31 bytes in a second, ten at a time, each after 10 ms."""
 SERVER = msgspec.structs.replace(observed(), tick_lag_ns=distribution(100, MS))
-LIMITS = Limits(
+LIMITS = TrialResources(
     server_cores=1,
     generator_cores=1,
     all_cores=2,
@@ -25,7 +25,7 @@ LIMITS = Limits(
     delay_s=0.004,
 )
 WHOLE = (LOAD, SERVER, LIMITS)
-Change = tuple[str, object]
+FieldChange = tuple[str, object]
 DISTRIBUTIONS = {
     "response time": "load.latency.response_ns",
     "service time": "load.latency.service_ns",
@@ -34,7 +34,7 @@ DISTRIBUTIONS = {
     "lag of the server's timer": "server.tick_lag_ns",
 }
 
-IMPOSSIBLE: dict[str, Change] = {
+IMPOSSIBLE: dict[str, FieldChange] = {
     "messages sent in the window, of those sent at all": ("load.messages.sent", 999),
     "messages answered in the window, of those timed in it or sent before it": ("load.requests.completed", 1001),
     "messages timed, of those sent in the window": ("load.requests.sent", 999),
@@ -95,13 +95,13 @@ for _figure in ("p50", "p90", "p99", "p999", "max", "mean"):
     IMPOSSIBLE[what] = (f"load.latency.service_ns.{_figure}", 11 * MS)
 
 
-def spoilt(change: Change) -> tuple[LoadResult, ServerObservation, Limits]:
+def spoilt(change: FieldChange) -> tuple[LoadResult, ServerObservation, TrialResources]:
     where, _, path = change[0].partition(".")
     arguments = {"load": LOAD, "server": SERVER, "limits": LIMITS}
     return tuple((arguments | {where: changed(arguments[where], path, change[1])}).values())  # type: ignore[return-value]
 
 
-def judged(what: LoadResult = LOAD, limits: Limits = LIMITS) -> Audit:
+def judged(what: LoadResult = LOAD, limits: TrialResources = LIMITS) -> Audit:
     return plausible(what, SERVER, limits)
 
 

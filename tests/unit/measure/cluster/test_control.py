@@ -24,7 +24,7 @@ async def never() -> Any:
     await asyncio.Event().wait()
 
 
-class Comm:
+class FakeComm:
     """A connection to a host that answers."""
 
     role = "client"
@@ -51,7 +51,7 @@ def beside(answers: Answers, *hosts: str) -> control.Controller:
     """Return a controller that is connected to its scheduler and to these hosts."""
     controller = control.Controller.__new__(control.Controller)
     controller._scheduler = SCHEDULER
-    controller._comms = {address: Comm(address, answers) for address in (SCHEDULER, *hosts)}
+    controller._comms = {address: FakeComm(address, answers) for address in (SCHEDULER, *hosts)}
     controller._wait = lambda coroutine: asyncio.run(asyncio.wait_for(coroutine, PATIENCE_S))  # type: ignore[method-assign]
     return controller
 

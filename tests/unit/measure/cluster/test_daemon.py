@@ -101,7 +101,7 @@ class Idle(SimpleNamespace):
         return Worker._is_busy(cast(Any, self))
 
 
-class Heard:
+class FakeConnection:
     """A connection to another host, which closes it when it is read."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class Heard:
 
 def test_a_host_at_work_has_no_link_filled() -> None:
     """The other host may have looked before the work began."""
-    comm = Heard()
+    comm = FakeConnection()
 
     async def ask() -> None:
         host = Idle()
@@ -133,7 +133,7 @@ def test_a_host_at_work_has_no_link_filled() -> None:
 
 
 def test_a_load_waits_for_a_link_that_is_being_filled_and_says_that_it_lives() -> None:
-    comm, load_made = Heard(), asyncio.Event()
+    comm, load_made = FakeConnection(), asyncio.Event()
 
     async def make(*_: object) -> None:
         load_made.set()
@@ -153,7 +153,7 @@ def test_a_load_waits_for_a_link_that_is_being_filled_and_says_that_it_lives() -
     assert comm.said == [{"beat": True}]
 
 
-class Controller(Heard):
+class FakeController(FakeConnection):
     """The connection to a controller, which stays until it has the last piece of a reply."""
 
     async def read(self) -> object:
@@ -163,7 +163,7 @@ class Controller(Heard):
         return {"beat": True}
 
 
-async def reply(host: Idle, comm: Controller) -> Reply:
+async def reply(host: Idle, comm: FakeController) -> Reply:
     """Return the reply that the controller receives in the end."""
     await Worker.perform(cast(Any, host), comm, b"{}")
     pieces = [word["piece"] for word in comm.said if isinstance(word, dict) and "piece" in word]
@@ -180,7 +180,7 @@ def performing(helped: Callable[..., Awaitable[bytes]]) -> Idle:
 
 def test_a_trial_waits_for_a_link_that_is_being_filled_and_says_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "BEAT_S", 0.001)
-    comm, has_begun = Controller(), asyncio.Event()
+    comm, has_begun = FakeController(), asyncio.Event()
 
     async def help_it(*_: object) -> bytes:
         has_begun.set()
@@ -204,7 +204,9 @@ def test_why_a_host_could_not_do_it_is_said() -> None:
     async def fail(*_: object) -> bytes:
         raise HelperError("no disk")
 
-    assert asyncio.run(asyncio.wait_for(reply(performing(fail), Controller()), PATIENCE_S)) == NotDone(why="no disk")
+    assert asyncio.run(asyncio.wait_for(reply(performing(fail), FakeController()), PATIENCE_S)) == NotDone(
+        why="no disk"
+    )
 
 
 def test_a_host_makes_one_trial_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +216,7 @@ def test_a_host_makes_one_trial_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
     async def ask() -> Reply:
         host = performing(never)
         async with host.netdyno_performing:
-            return await reply(host, Controller())
+            return await reply(host, FakeController())
 
     async def never(*_: object) -> bytes:
         raise AssertionError
@@ -233,11 +235,11 @@ def test_a_trial_ends_when_its_controller_says_nothing_more(monkeypatch: pytest.
             ended.append(True)
         return b""
 
-    class Silent(Controller):
+    class SilentController(FakeController):
         async def read(self) -> object:
             return await asyncio.Event().wait()
 
-    comm = Silent()
+    comm = SilentController()
     asyncio.run(asyncio.wait_for(Worker.perform(cast(Any, performing(go_on)), comm, b"{}"), PATIENCE_S))
     assert ended == [True]
     assert comm.said[-1] == "end"

@@ -18,11 +18,11 @@ STAT_V1 = "nr_periods 40\nnr_throttled 12\nthrottled_time 345000000\nnr_bursts 0
 STAT_V2 = "usage_usec 900\nuser_usec 600\nsystem_usec 300\nnr_periods 9\nnr_throttled 3\nthrottled_usec 70000"
 
 
-def read(files: dict[str, str]) -> cpu_quota.Read:
+def read(files: dict[str, str]) -> cpu_quota.ReadText:
     return lambda path: files.get(path, "")
 
 
-def of_v2(group: str = "/a/b", **levels: str) -> cpu_quota.Read:
+def of_v2(group: str = "/a/b", **levels: str) -> cpu_quota.ReadText:
     """A tree of version 2 with these cpu.max; `root`, `a` and `b` are its levels."""
     folders = {"root": "", "a": "/a", "b": "/a/b"}
     files = {f"/sys/fs/cgroup{folders[name]}/cpu.max": text for name, text in levels.items()}

@@ -26,11 +26,11 @@ print(flush=True)
 threading.Thread(target=work).start() if sys.argv[2] == "thread" else work()
 """
 LASTS_S = 0.1
-Start = Callable[[int, str], subprocess.Popen[bytes]]
+StartProgram = Callable[[int, str], subprocess.Popen[bytes]]
 
 
 @pytest.fixture
-def start() -> Iterator[Start]:
+def start() -> Iterator[StartProgram]:
     """Start a program that never rests on a core, in its first thread or in another."""
     started: list[subprocess.Popen[bytes]] = []
 
@@ -53,7 +53,7 @@ def all_but(process: subprocess.Popen[bytes]) -> set[int]:
 
 
 @pytest.mark.parametrize("where", ["first", "thread"])
-def test_the_program_is_named_with_its_time(where: str, start: Start) -> None:
+def test_the_program_is_named_with_its_time(where: str, start: StartProgram) -> None:
     core = max(os.sched_getaffinity(0))
     process = start(core, where)
     programs = ForeignPrograms(all_but(process), {core})
@@ -62,7 +62,7 @@ def test_the_program_is_named_with_its_time(where: str, start: Start) -> None:
     assert programs.find_longest(before, programs.read()).program == NAME
 
 
-def test_who_is_the_run_s_own_or_on_another_core_or_has_ended_is_not_named(start: Start) -> None:
+def test_who_is_the_run_s_own_or_on_another_core_or_has_ended_is_not_named(start: StartProgram) -> None:
     own, elsewhere = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
     process = start(own, "first")
     programs = ForeignPrograms((process.pid,), {own})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from netdyno.measure.machine import perf
-from netdyno.measure.machine.perf import Lost, Seen, Switched
+from netdyno.measure.machine.perf import Lost, StackSample, Switched
 
 SCRIPT = """\
 server   594/594   66141.015072779:    2004008 cpu-clock:
@@ -28,7 +28,7 @@ server   594/594   66141.040000000: PERF_RECORD_SWITCH IN
 
 def test_samples_switches_and_what_was_lost_are_read() -> None:
     first, lost, second, out, back = perf.parse_events(SCRIPT.splitlines(keepends=True))
-    assert first == Seen(
+    assert first == StackSample(
         594,
         66141015072779,
         2004008,
@@ -36,7 +36,7 @@ def test_samples_switches_and_what_was_lost_are_read() -> None:
         ("main", "netdyno::(anonymous namespace)::Client::carry_out", "__GI___writev", "tcp_ack_[k]"),
     )
     assert lost == Lost(12)
-    assert second == Seen(597, 66141020000000, 1000, "C1 Compiler Thre", ("a:b", "[libjvm.so]"))
+    assert second == StackSample(597, 66141020000000, 1000, "C1 Compiler Thre", ("a:b", "[libjvm.so]"))
     assert out == Switched(598, 66141030000000, came=False, preempted=True)
     assert back == Switched(594, 66141040000000, came=True, preempted=False)
 
@@ -48,12 +48,12 @@ def test_a_sample_at_the_end_without_its_blank_line_counts() -> None:
 def test_a_long_name_is_cut() -> None:
     lines = [*SCRIPT.splitlines()[:1], f"  1 {'x' * 5000} (/server)"]
     (event,) = perf.parse_events(lines)
-    assert isinstance(event, Seen)
+    assert isinstance(event, StackSample)
     assert event.stack == ("x" * perf.LONGEST_NAME,)
 
 
-def sample(thread: int, at_ms: float, *stack: str, name: str = "server", period: int = 1) -> Seen:
-    return Seen(thread, round(at_ms * 1e6), period, name, stack)
+def sample(thread: int, at_ms: float, *stack: str, name: str = "server", period: int = 1) -> StackSample:
+    return StackSample(thread, round(at_ms * 1e6), period, name, stack)
 
 
 def switched(thread: int, at_ms: float, way: str) -> Switched:

@@ -15,7 +15,7 @@ from netdyno.measure.machine.topology import Processor, Topology, format_list, p
 from tests.support.recorded_machine import unpack
 
 
-class Row(NamedTuple):
+class ChosenCores(NamedTuple):
     """What is chosen on a recorded machine; `taskset`: the processors that it leaves, by default those of the record.
     tests/support/machines/README.md prints it."""
 
@@ -36,27 +36,27 @@ class Row(NamedTuple):
 ONLY = "not pinned: server and generator share the only core"
 QUOTA = "a CPU quota leaves"
 ROWS = (
-    Row("vm-1", "", "", "", ONLY),
-    Row("vm-2", "0", "1", ""),
-    Row("vm-2-quota", "", "", "", f"{ONLY}; {QUOTA} 0.4 cores' time"),
-    Row("vm-2-threads", "0", "1", "", "hardware threads of the same physical core"),
-    Row("vm-4", "1", "2-3", "0"),
-    Row("vm-4", "1", "2", "0", taskset="0-2"),
-    Row("i7-8550u", "1,5", "2-3,6-7", "0,4"),
-    Row("ryzen-5800x-smt-off", "1-3", "4-7", "0"),
-    Row("rk3588", "4-5", "6-7", "0", "one kind of core: 4 slower ones left out"),
-    Row("rk3588", "0", "1", "", taskset="0-1"),
-    Row("rk3588", "3", "4", "", "cores of different kinds, as no kind has two", taskset="3-4"),
-    Row("i5-1240p", "0-3", "4-7", "8", "one kind of core: 8 slower ones left out"),
-    Row("i9-12900k", "0-7", "8-15", "16", "one kind of core: 8 slower ones left out"),
-    Row(
+    ChosenCores("vm-1", "", "", "", ONLY),
+    ChosenCores("vm-2", "0", "1", ""),
+    ChosenCores("vm-2-quota", "", "", "", f"{ONLY}; {QUOTA} 0.4 cores' time"),
+    ChosenCores("vm-2-threads", "0", "1", "", "hardware threads of the same physical core"),
+    ChosenCores("vm-4", "1", "2-3", "0"),
+    ChosenCores("vm-4", "1", "2", "0", taskset="0-2"),
+    ChosenCores("i7-8550u", "1,5", "2-3,6-7", "0,4"),
+    ChosenCores("ryzen-5800x-smt-off", "1-3", "4-7", "0"),
+    ChosenCores("rk3588", "4-5", "6-7", "0", "one kind of core: 4 slower ones left out"),
+    ChosenCores("rk3588", "0", "1", "", taskset="0-1"),
+    ChosenCores("rk3588", "3", "4", "", "cores of different kinds, as no kind has two", taskset="3-4"),
+    ChosenCores("i5-1240p", "0-3", "4-7", "8", "one kind of core: 8 slower ones left out"),
+    ChosenCores("i9-12900k", "0-7", "8-15", "16", "one kind of core: 8 slower ones left out"),
+    ChosenCores(
         "ryzen-5800x-isolated",
         "1,9",
         "2-3,10-11",
         "0,8",
         "isolated cores 4-7,12-15 left out (taskset -c asks for them)",
     ),
-    Row(
+    ChosenCores(
         "ryzen-5800x-isolated",
         "5,13",
         "6-7,14-15",
@@ -64,25 +64,25 @@ ROWS = (
         "isolated cores: threads stay where they begin",
         taskset="4-7,12-15",
     ),
-    Row(
+    ChosenCores(
         "two-xeon-e5-2620v4",
         "2-14:2,18-30:2",
         "1-31:2",
         "0,16",
         "a NUMA node each, 0 and 1, of two packages",
     ),
-    Row("two-xeon-e5-2620v4", "2,18", "4,6,20,22", "0,16", "both on NUMA node 0", taskset="0-6:2,16-22:2,1,17"),
-    Row("epyc-7502p", "1-15,33-47", "16-31,48-63", "0,32"),
-    Row("epyc-7502p-2-of-64", "10", "11", ""),
-    Row("epyc-7502p-2-of-64", "10", "42", "", "hardware threads of the same physical core", taskset="10,42"),
-    Row("epyc-7502p-quota-4", "1", "2-3", "0", f"{QUOTA} 4 cores' time"),
-    Row("two-kunpeng-920", "64-95", "96-127", "0", "a NUMA node each, 2 and 3, of one package"),
-    Row("two-kunpeng-920", "97-111", "112-127", "96", taskset="96-127"),
+    ChosenCores("two-xeon-e5-2620v4", "2,18", "4,6,20,22", "0,16", "both on NUMA node 0", taskset="0-6:2,16-22:2,1,17"),
+    ChosenCores("epyc-7502p", "1-15,33-47", "16-31,48-63", "0,32"),
+    ChosenCores("epyc-7502p-2-of-64", "10", "11", ""),
+    ChosenCores("epyc-7502p-2-of-64", "10", "42", "", "hardware threads of the same physical core", taskset="10,42"),
+    ChosenCores("epyc-7502p-quota-4", "1", "2-3", "0", f"{QUOTA} 4 cores' time"),
+    ChosenCores("two-kunpeng-920", "64-95", "96-127", "0", "a NUMA node each, 2 and 3, of one package"),
+    ChosenCores("two-kunpeng-920", "97-111", "112-127", "96", taskset="96-127"),
 )
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.machine} {row.taskset or ''}".strip())
-def test_cores_are_chosen_on_recorded_machines(row: Row, tmp_path: Path) -> None:
+def test_cores_are_chosen_on_recorded_machines(row: ChosenCores, tmp_path: Path) -> None:
     pinning = split(read(unpack(row.machine, tmp_path, allowed=row.taskset)))
     assert pinning.server == parse_list(row.server)
     assert pinning.generator == parse_list(row.generator)
@@ -98,7 +98,7 @@ def test_cores_are_chosen_on_recorded_machines(row: Row, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.machine} {row.taskset or ''}".strip())
-def test_no_physical_core_is_on_two_sides_and_no_sibling_is_left(row: Row, tmp_path: Path) -> None:
+def test_no_physical_core_is_on_two_sides_and_no_sibling_is_left(row: ChosenCores, tmp_path: Path) -> None:
     machine = read(unpack(row.machine, tmp_path, allowed=row.taskset))
     pinning = split(machine)
     core = {processor.cpu: processor.core for processor in machine.processors}

@@ -9,7 +9,7 @@ import pytest
 
 from netdyno.kit.statistics import hdr
 from netdyno.kit.statistics.histogram import Histogram
-from netdyno.measure.audits.plausible import Limits, plausible
+from netdyno.measure.audits.plausible import TrialResources, plausible
 from netdyno.measure.trial.merged import merge_distributions, merge_hosts, merge_processes
 from netdyno.model.load_result import Audit, LoadResult
 from tests.support.builders.made_load import MS, distribution, load
@@ -62,7 +62,7 @@ def test_busy_connections_are_added_where_there_are_idle_ones() -> None:
 
 def test_what_is_merged_agrees_with_itself() -> None:
     total = merge_hosts({FIRST: part((500,) * 10, 2 * MS), SECOND: part((480,) * 10, 3 * MS)})
-    limits = Limits(server_cores=2, generator_cores=2, all_cores=4, copies_hz=1e9)
+    limits = TrialResources(server_cores=2, generator_cores=2, all_cores=4, copies_hz=1e9)
     judged = plausible(total, None, limits)
     assert judged.passed, judged.detail
 

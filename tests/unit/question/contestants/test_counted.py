@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from netdyno.question.contestants import codesize, counted
-from netdyno.question.contestants.counted import CodeError, Counted, count, remember
+from netdyno.question.contestants.counted import CodeError, SourceCounts, count, remember
 
 SOURCE = "def answer(number):\n    return 1 if number else 2\n"
 
@@ -93,7 +93,7 @@ def test_a_file_that_is_gone_is_forgotten_and_cannot_be_counted(source: Path) ->
     count([renamed])
     restart()
     assert set(counted._read_memory().files) == {str(renamed)}
-    assert isinstance(counted._read_memory().files[str(renamed)], Counted)
+    assert isinstance(counted._read_memory().files[str(renamed)], SourceCounts)
 
 
 def test_what_a_run_counts_is_remembered(source: Path) -> None:

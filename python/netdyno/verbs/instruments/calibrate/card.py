@@ -11,14 +11,14 @@ from rich.text import Text
 
 from netdyno.kit import quantities
 from netdyno.verbs.instruments.calibrate.others import Other
-from netdyno.verbs.instruments.calibrate.running import Attempt, Result
+from netdyno.verbs.instruments.calibrate.running import Attempt, CaseResult
 from netdyno.verbs.instruments.calibrate.scores import CalibrationScore
 
 WORTH_TELLING_NS = 1_000_000
 """The least length of a pause of the machine that is reported."""
 
 
-def render(results: Sequence[Result], others: Sequence[Other], note: str) -> RenderableType:
+def render(results: Sequence[CaseResult], others: Sequence[Other], note: str) -> RenderableType:
     """Show each property with its truth, the reading, its error, and the verdict; other generators beside it."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
     # With a least width instead, Rich makes room in this column first, then gives it back and cuts off the last ones.
@@ -41,7 +41,7 @@ def render(results: Sequence[Result], others: Sequence[Other], note: str) -> Ren
     return Group(*parts)
 
 
-def _add_rows(table: Table, result: Result, others: Sequence[Other]) -> None:
+def _add_rows(table: Table, result: CaseResult, others: Sequence[Other]) -> None:
     table.add_row(Text(result.case, style="bold"))
     last = result.attempts[-1]
     if last.failure:
@@ -105,7 +105,7 @@ def _format_other(generator: Other, name: str, own: CalibrationScore) -> Text:
     return Text(f"{_format_value(score, score.measured)}{truth} ({format_error(score)})", style=style)
 
 
-def _list_repeated(results: Sequence[Result]) -> list[Text]:
+def _list_repeated(results: Sequence[CaseResult]) -> list[Text]:
     """List every attempt that did not pass and was followed by another."""
     return [
         Text(f"{result.case}, attempt {number} of {len(result.attempts)}: {_describe_failed(attempt)}", style="yellow")
@@ -124,7 +124,7 @@ def _describe_failed(attempt: Attempt) -> str:
     )
 
 
-def _describe_pauses(results: Sequence[Result]) -> list[Text]:
+def _describe_pauses(results: Sequence[CaseResult]) -> list[Text]:
     """Describe the long pauses of the machine in the attempts that count."""
     pauses = [pause for result in results for pause in result.attempts[-1].pauses if pause.ns >= WORTH_TELLING_NS]
     places = []
@@ -151,7 +151,7 @@ def _explain_columns() -> str:
     )
 
 
-def _summarise(results: Sequence[Result]) -> Text:
+def _summarise(results: Sequence[CaseResult]) -> Text:
     failed = [result.case for result in results if not result.passed]
     retried = sum(len(result.attempts) > 1 for result in results)
     if failed:
@@ -161,7 +161,7 @@ def _summarise(results: Sequence[Result]) -> Text:
     return Text(f"all {len(results)} cases passed{repeats}", style="bold green")
 
 
-def as_json(results: Sequence[Result], others: Sequence[Other], pinning: str) -> dict[str, object]:
+def as_json(results: Sequence[CaseResult], others: Sequence[Other], pinning: str) -> dict[str, object]:
     """The card with every attempt, for programs. Times in ns."""
     return {
         "passed": all(result.passed for result in results),

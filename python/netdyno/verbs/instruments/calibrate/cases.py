@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from netdyno.kit.statistics import hdr
+from netdyno.kit.statistics.stats import Floats
 from netdyno.model.load_result import Distribution, LoadResult
 from netdyno.verbs.instruments.calibrate import truths
 from netdyno.verbs.instruments.calibrate.done import ServerTotals
@@ -22,7 +23,6 @@ from netdyno.verbs.instruments.calibrate.scores import (
     score_part,
     score_time,
 )
-from netdyno.verbs.instruments.calibrate.truths import Floats
 
 STALL_S = 1.0
 WINDOW_S = 4.0
@@ -39,7 +39,7 @@ GRID_BOUND = 0.1
 
 
 @dataclass(frozen=True)
-class Case:
+class CalibrationCase:
     """One trial. Its name is unique and goes before the names of its scores. `program` is the server's name."""
 
     name: str
@@ -220,19 +220,21 @@ def _format_open_load(connections: int, rate_hz: int, duration: str, *more: str)
     return ("-c", str(connections), "--rate", str(rate_hz), "--duration", duration, *more)
 
 
-def _make_delayed_case(name: str, about: str, delay: str) -> Case:
+def _make_delayed_case(name: str, about: str, delay: str) -> CalibrationCase:
     """A case of 1000 messages a second, 500 of them before the window. Few wait on one of 400 connections, so hardly
     any answer is held back by an earlier one."""
     server = ("--delay", delay, "--warm-up", "500")
-    return Case(name, about, server, _format_open_load(400, 1000, "4s"), score_response_times, warmup="500ms")
+    return CalibrationCase(
+        name, about, server, _format_open_load(400, 1000, "4s"), score_response_times, warmup="500ms"
+    )
 
 
-def _make_short_case(name: str, delay: str) -> Case:
+def _make_short_case(name: str, delay: str) -> CalibrationCase:
     """A case of 700 messages a second, 350 of them before the window: at none of the delays does one come when another
     is due."""
     server = ("--delay", f"constant:{delay}", "--warm-up", "350", "--arrival-times")
     about = f"every answer after {delay}, and what comes on top of it"
-    return Case(name, about, server, _format_open_load(20, 700, "2s"), score_delay, warmup="500ms")
+    return CalibrationCase(name, about, server, _format_open_load(20, 700, "2s"), score_delay, warmup="500ms")
 
 
 # A stall begins just before a message is due, so that the formula holds for whole messages: with n of them in the
@@ -255,36 +257,38 @@ CASES = (
     _make_short_case("constant 1 ms", "1ms"),
     _make_short_case("constant 200 µs", "200us"),
     _make_short_case("constant 50 µs", "50us"),
-    Case("stall", "the server stops for 1 s of 4 s", _STALL, _format_open_load(10, 1000, _WINDOW), score_stall),
-    Case(
+    CalibrationCase(
+        "stall", "the server stops for 1 s of 4 s", _STALL, _format_open_load(10, 1000, _WINDOW), score_stall
+    ),
+    CalibrationCase(
         "stall, full sockets",
         "the same with messages of 256 KiB through socket buffers of 64 KiB",
         (*_STALL_OF_LARGE, "--receive-buffer", _SOCKETS, "--read-buffer", "256KiB"),
         _format_open_load(1, 25, _WINDOW, "--size", "256KiB", "--send-buffer", _SOCKETS),
         score_stall,
     ),
-    Case(
+    CalibrationCase(
         "stall, closed loop",
         "the same in a closed loop, to show what it hides",
         _STALL,
         ("-c", "10", "--duration", _WINDOW),
         score_closed_loop,
     ),
-    Case(
+    CalibrationCase(
         "stall, one connection",
         "one of 10 connections stops for 1 s",
         _STALL_OF_ONE,
         _format_open_load(10, 1000, _WINDOW),
         score_connection_stall,
     ),
-    Case(
+    CalibrationCase(
         "faults",
         "of 4000 answers every 97th is lost, every 83rd corrupted, every 89th sent twice",
         _FAULTS,
         _format_open_load(20, 2000, "2s", "--timeout", "1s"),
         score_messages,
     ),
-    Case(
+    CalibrationCase(
         "faults, UDP",
         "the same with datagrams",
         _FAULTS,
@@ -293,15 +297,15 @@ CASES = (
         program="calibration-udp",
         workload="echo",
     ),
-    Case("rate", "5000 messages a second", (), _format_open_load(20, 5000, "2s"), score_rate),
-    Case(
+    CalibrationCase("rate", "5000 messages a second", (), _format_open_load(20, 5000, "2s"), score_rate),
+    CalibrationCase(
         "Poisson arrivals",
         "250 messages a second at random times",
         ("--record-arrivals", "1000"),
         _format_open_load(100, 250, _WINDOW, "--arrivals", "poisson"),
         score_poisson_gaps,
     ),
-    Case(
+    CalibrationCase(
         "constant arrivals",
         "100 messages a second at equal gaps",
         ("--record-arrivals", "1000"),

@@ -36,7 +36,7 @@ which the scores show."""
 _UNIT_NS = {"us": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9}
 
 
-class ReadFigures(msgspec.Struct, frozen=True):
+class ToolFigures(msgspec.Struct, frozen=True):
     """The figures of one run of another generator. The window is that of its percentiles."""
 
     percentiles_ns: Mapping[str, float]
@@ -52,7 +52,7 @@ class Other(msgspec.Struct, frozen=True):
     scores: tuple[CalibrationScore, ...]
 
 
-def parse(text: str, where: str) -> ReadFigures:
+def parse(text: str, where: str) -> ToolFigures:
     """Parse the output of wrk or wrk2. Raises UserError that names `where` and the missing figure, or the reason why
     the figures are not those of the stall alone."""
     requests, rate = _REQUESTS.search(text), _RATE.search(text)
@@ -69,7 +69,7 @@ def parse(text: str, where: str) -> ReadFigures:
     if mean is None:
         raise UserError(f"{where}: no line of the mean latency")
     rate_hz = float(rate["rate"])
-    return ReadFigures(percentiles, recorded / rate_hz, rate_hz, _parse_ns(mean))
+    return ToolFigures(percentiles, recorded / rate_hz, rate_hz, _parse_ns(mean))
 
 
 def _read_recorded(text: str, where: str, counted: int) -> int:
@@ -108,7 +108,7 @@ def _parse_ns(match: re.Match[str]) -> float:
     return float(match["value"]) * _UNIT_NS[match["unit"]]
 
 
-def score(name: str, figures: ReadFigures, stall_s: float, requested_hz: float | None) -> Other:
+def score(name: str, figures: ToolFigures, stall_s: float, requested_hz: float | None) -> Other:
     """Score the figures against the formula over the window of the percentiles, and against the requested rate. A
     percentile that so short a stall does not reach has no score; UserError where it reaches none."""
     scores = []

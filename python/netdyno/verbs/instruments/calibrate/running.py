@@ -17,7 +17,7 @@ from netdyno.measure.trial.load import NOT_BELIEVED
 from netdyno.measure.trial.trial import ReadyLine
 from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import Pinning
-from netdyno.verbs.instruments.calibrate.cases import Case
+from netdyno.verbs.instruments.calibrate.cases import CalibrationCase
 from netdyno.verbs.instruments.calibrate.done import Pause, ServerTotals
 from netdyno.verbs.instruments.calibrate.scores import CalibrationScore
 
@@ -43,7 +43,7 @@ class Attempt(msgspec.Struct, frozen=True):
         return not self.failure and all(score.passed for score in self.scores)
 
 
-class Result(msgspec.Struct, frozen=True):
+class CaseResult(msgspec.Struct, frozen=True):
     """A case with all its attempts; the last one counts."""
 
     case: str
@@ -56,7 +56,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Programs:
+class CalibrationPrograms:
     """The programs that are started, their cores and their priority; the servers by name."""
 
     servers: Mapping[str, tuple[str, ...]]
@@ -66,8 +66,8 @@ class Programs:
 
 
 def run_all(
-    cases: Sequence[Case], attempt: Callable[[Case], Attempt], progress: Callable[[str], None]
-) -> tuple[Result, ...]:
+    cases: Sequence[CalibrationCase], attempt: Callable[[CalibrationCase], Attempt], progress: Callable[[str], None]
+) -> tuple[CaseResult, ...]:
     """Run every case once, and again where it did not pass, at most ATTEMPTS times."""
     results = []
     for number, case in enumerate(cases, 1):
@@ -76,11 +76,11 @@ def run_all(
         while not attempts[-1].passed and len(attempts) < ATTEMPTS:
             progress(f"{number} of {len(cases)}: {case.name}, attempt {len(attempts) + 1}")
             attempts.append(attempt(case))
-        results.append(Result(case=case.name, about=case.about, attempts=tuple(attempts)))
+        results.append(CaseResult(case=case.name, about=case.about, attempts=tuple(attempts)))
     return tuple(results)
 
 
-def attempt(case: Case, programs: Programs) -> Attempt:
+def attempt(case: CalibrationCase, programs: CalibrationPrograms) -> Attempt:
     """Run a case once and judge it."""
     try:
         load, done = measure(case, programs)
@@ -89,7 +89,7 @@ def attempt(case: Case, programs: Programs) -> Attempt:
     return Attempt(scores=case.judge(load, done), pauses=done.pauses)
 
 
-def measure(case: Case, programs: Programs) -> tuple[LoadResult, ServerTotals]:
+def measure(case: CalibrationCase, programs: CalibrationPrograms) -> tuple[LoadResult, ServerTotals]:
     """Run a case; returns the generator's result and the server's report. Raises TrialError where one is missing."""
     with temporary_folder("calibrate") as folder, _open_log(folder, "server") as log:
         command = (
@@ -148,7 +148,7 @@ def _read_line(server: Process, lines: LineReader, kind: type[_Line]) -> _Line:
         raise TrialError(f"the {server.name}'s line cannot be read: {error}") from error
 
 
-def _load(case: Case, endpoint: str, programs: Programs, folder: Path) -> LoadResult:
+def _load(case: CalibrationCase, endpoint: str, programs: CalibrationPrograms, folder: Path) -> LoadResult:
     result = folder / "result.json"
     options = ("--workload", case.workload, "--warmup", case.warmup, *case.load, "--json", str(result))
     pinning = programs.pinning

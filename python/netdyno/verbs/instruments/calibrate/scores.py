@@ -9,7 +9,7 @@ import msgspec
 
 from netdyno.model.load_result import Distribution
 
-Unit = Literal["ns", "count", "hz", "share", "statistic"]
+ScoreUnit = Literal["ns", "count", "hz", "share", "statistic"]
 Rule = Literal["within", "exactly", "at most", "at least", "stated", "part"]
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
@@ -24,7 +24,7 @@ class CalibrationScore(msgspec.Struct, frozen=True, kw_only=True):
     between 0 and that. `service` is the reading of a clock that starts at the actual send, in ns."""
 
     name: str
-    unit: Unit
+    unit: ScoreUnit
     rule: Rule
     truth: float
     measured: float

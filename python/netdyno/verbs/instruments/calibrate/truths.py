@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from netdyno.kit.statistics.stats import Floats
 
 AD_CRITICAL = 3.857
 """A² at the 1% level, where the distribution is wholly known ("case 0"; D'Agostino & Stephens, Goodness-of-Fit

@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple, get_args
 from netdyno.model.base import Frozen
 from netdyno.verbs.instruments.doctor.system import System
 
-Verdict = Literal["bad", "could be better", "unknown", "good"]
+DoctorVerdict = Literal["bad", "could be better", "unknown", "good"]
 """The worst first. `unknown`: the system does not report it, or has no such thing."""
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+VERDICTS: tuple[DoctorVerdict, ...] = get_args(DoctorVerdict)
 
 
 class Finding(Frozen):
@@ -21,7 +21,7 @@ class Finding(Frozen):
 
     name: str
     found: str
-    verdict: Verdict
+    verdict: DoctorVerdict
     effect: str
     fix: str = ""
     needs_root: bool = False
@@ -31,18 +31,18 @@ class Opinion(NamedTuple):
     """The judgement of a check on a system; the name and the effect belong to the check."""
 
     found: str
-    verdict: Verdict
+    verdict: DoctorVerdict
     fix: str = ""
     needs_root: bool = True
 
 
-Judge = Callable[[System], Opinion]
+JudgeSystem = Callable[[System], Opinion]
 
 
 class Check(NamedTuple):
     name: str
     effect: str
-    judge: Judge
+    judge: JudgeSystem
 
     def examine(self, system: System) -> Finding:
         """Run the check. The finding has a fix only where something could be better."""
@@ -61,10 +61,10 @@ class Check(NamedTuple):
 _CHECKS: dict[str, Check] = {}
 
 
-def check(name: str, effect: str) -> Callable[[Judge], Judge]:
+def check(name: str, effect: str) -> Callable[[JudgeSystem], JudgeSystem]:
     """Make a check of a function that judges a system; `effect` is one sentence."""
 
-    def register(judge: Judge) -> Judge:
+    def register(judge: JudgeSystem) -> JudgeSystem:
         _CHECKS[name] = Check(name, effect, judge)
         return judge
 

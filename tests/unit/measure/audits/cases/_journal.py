@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from netdyno.model.load_result import Audit, Generator
-from netdyno_client.journal import Journal, Messages
+from netdyno_client.journal import Journal, MessageCounts
 from netdyno_client.plan import parse_client_plan
 from netdyno_client.recorder import Window
 from netdyno_client.result import run_audits
@@ -20,7 +20,9 @@ def judged(name: str, spoil: Callable[[Journal], object] = lambda _: None) -> Au
     """One connection, a thousand requests in a second, each answered after a millisecond, and then spoilt."""
     journal = Journal(PLAN)
     journal.first_attempts[None] = 1
-    journal.messages = Messages(sent=1000, expected=1000, received=1000, bytes_received=50_000, bytes_expected=50_000)
+    journal.messages = MessageCounts(
+        sent=1000, expected=1000, received=1000, bytes_received=50_000, bytes_expected=50_000
+    )
     journal.start, journal.end = 0, SECOND
     recorder = journal.recorder
     recorder.window = Window(0, SECOND)

@@ -1,8 +1,8 @@
-from netdyno.measure.audits.plausible import Limits, plausible
+from netdyno.measure.audits.plausible import TrialResources, plausible
 from netdyno.model.load_result import Audit
 from tests.support.builders.made_load import load, observed
 
-MODEM = Limits(server_cores=1, generator_cores=1, all_cores=2, copies_hz=1e10, rate_hz=56_000)
+MODEM = TrialResources(server_cores=1, generator_cores=1, all_cores=2, copies_hz=1e10, rate_hz=56_000)
 
 
 def fails() -> Audit:

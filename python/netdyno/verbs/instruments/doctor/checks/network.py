@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netdyno.measure.machine.links.namespace import NotAllowedError
-from netdyno.verbs.instruments.doctor.finding import Opinion, Verdict, check
+from netdyno.verbs.instruments.doctor.finding import DoctorVerdict, Opinion, check
 from netdyno.verbs.instruments.doctor.system import System
 
 _CONNECTIONS = 10_000
@@ -111,5 +111,5 @@ def _judge_sysctl(system: System, sysctl: str, enough: int, least: int) -> Opini
     text = system.text(f"/proc/sys/{sysctl.replace('.', '/')}")
     if not text:
         return Opinion("not reported by this kernel", "unknown")
-    verdict: Verdict = "good" if int(text) >= enough else "could be better" if int(text) >= least else "bad"
+    verdict: DoctorVerdict = "good" if int(text) >= enough else "could be better" if int(text) >= least else "bad"
     return Opinion(f"{sysctl} is {text}", verdict, f"sysctl -w {sysctl}={enough}")
