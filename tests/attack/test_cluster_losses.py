@@ -197,7 +197,7 @@ def tried(path: Path) -> set[tuple[int, int, str, str]]:
     return {(trial.block, trial.position, trial.started_at, trial.status) for trial in read.load(path).all_trials}
 
 
-def test_a_loss_at_any_moment_leaves_nobody_and_a_run_that_goes_on(
+def test_a_loss_at_any_moment_leaves_no_process_and_a_run_that_goes_on(
     seed: int, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not request.config.getoption("--attack"):

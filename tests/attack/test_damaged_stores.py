@@ -62,7 +62,7 @@ def swap(content: bytearray, chance: Random) -> None:
 DAMAGES: tuple[Callable[[bytearray, Random], None], ...] = (cut, scatter, blank, swap)
 
 
-def test_a_damaged_file_is_read_or_said_to_be_damaged(seed: int, whole: bytes, tmp_path: Path) -> None:
+def test_a_damaged_file_is_read_or_called_damaged(seed: int, whole: bytes, tmp_path: Path) -> None:
     chance = Random(seed)
     path = tmp_path / "damaged" / schema.FILE_NAME
     intact = tmp_path / "other" / schema.FILE_NAME
@@ -117,7 +117,7 @@ def change_some(path: Path, chance: Random) -> None:
             )
 
 
-def test_numbers_that_nobody_can_have_measured_are_reported_or_said_to_be_damage(
+def test_numbers_that_none_can_have_measured_are_reported_or_called_damage(
     seed: int, whole: bytes, tmp_path: Path
 ) -> None:
     chance = Random(seed)

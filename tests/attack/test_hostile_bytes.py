@@ -48,7 +48,7 @@ def leave(chance: Random, client: Client) -> None:
 
 
 @pytest.mark.needs_build
-def test_streams_of_bad_bytes_hurt_nobody_else(seed: int, draw: DrawContestant) -> None:
+def test_streams_of_bad_bytes_hurt_no_other(seed: int, draw: DrawContestant) -> None:
     chance = Random(seed)
     contestant = draw(chance, "tcp")
     workload = chance.choice(contestant.manifest.workloads)
@@ -94,7 +94,7 @@ def knock(chance: Random, server: Server) -> None:
 
 @pytest.mark.needs_build
 @pytest.mark.parametrize("name", sorted(TRANSPORTS))
-def test_bad_messages_hurt_nobody_else(seed: int, name: str, draw: DrawContestant) -> None:
+def test_bad_messages_hurt_no_other(seed: int, name: str, draw: DrawContestant) -> None:
     chance = Random(seed)
     transport = TRANSPORTS[name]
     contestant = draw(chance, name)

@@ -37,7 +37,7 @@ def marked(folder: Path) -> list[str]:
     return commands
 
 
-def test_a_signal_at_any_moment_loses_nothing_and_leaves_nobody(seed: int, tmp_path: Path) -> None:
+def test_a_signal_at_any_moment_loses_nothing_and_leaves_no_process(seed: int, tmp_path: Path) -> None:
     chance = Random(seed)
     toml, results, temporary = tmp_path / "tiny.toml", tmp_path / "results", tmp_path / "temporary"
     toml.write_text(TINY)

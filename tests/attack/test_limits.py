@@ -87,7 +87,7 @@ def test_results_on_a_disk_that_is_full(seed: int, tiny: Callable[..., tuple[str
     expect_an_orderly_end(ended, tmp_path / "kept")
 
 
-def test_a_tree_that_nobody_may_write_to(seed: int, tiny: Callable[..., tuple[str, ...]], tmp_path: Path) -> None:
+def test_a_tree_that_none_may_write_to(seed: int, tiny: Callable[..., tuple[str, ...]], tmp_path: Path) -> None:
     needs_own_mounts()
     results = tmp_path / "results" if seed % 2 else ROOT / "results"
     ended = done((*OWN_MOUNTS, "sh", "-c", WITH_A_READ_ONLY_TREE, "sh", str(ROOT), *tiny(results)))

@@ -44,7 +44,7 @@ def hinder(chance: Random, client: Client, workload: str, dripped: bytes) -> Non
 
 
 @pytest.mark.needs_build
-def test_slow_streams_hold_up_nobody_else(seed: int, draw: DrawContestant) -> None:
+def test_slow_streams_hold_up_no_other(seed: int, draw: DrawContestant) -> None:
     chance = Random(seed)
     contestant = draw(chance, "tcp")
     workload = chance.choice(contestant.manifest.workloads)
@@ -68,7 +68,7 @@ def test_slow_streams_hold_up_nobody_else(seed: int, draw: DrawContestant) -> No
 
 @pytest.mark.needs_build
 @pytest.mark.parametrize("name", sorted(TRANSPORTS))
-def test_silent_and_deaf_clients_hold_up_nobody_else(seed: int, name: str, draw: DrawContestant) -> None:
+def test_silent_and_deaf_clients_hold_up_no_other(seed: int, name: str, draw: DrawContestant) -> None:
     chance = Random(seed)
     transport = TRANSPORTS[name]
     contestant = draw(chance, name)

@@ -142,7 +142,7 @@ def test_a_report_holds_the_first_two_ranked_against_each_other_and_says_what_is
     assert [url for url in wide.requests if not url.startswith("data:")] == [wide.page.url]
 
 
-def test_the_reader_chooses_whom_to_hold_against_whom(wide: Watched) -> None:
+def test_the_reader_chooses_which_to_compare(wide: Watched) -> None:
     section = unfolded(wide)
     section.get_by_role("combobox", name="held against").select_option(CALLBACKS)
     assert section.get_by_text(f"takes more of the time in {CALLBACKS} than in {EPOLL}").first.is_visible()

@@ -164,7 +164,7 @@ def test_excluded_trials_stand_there_with_reason_and_log_as_text(light: Watched)
     assert "<script>alert(1)</script>" in light.page.locator("#set-aside pre").first.inner_text()
 
 
-def test_who_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser, tmp_path: Path) -> None:
+def test_a_server_that_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     with undrawn():
         report.write(with_only(unsafe_run(), "echo", "chat"), file)
@@ -349,7 +349,7 @@ def test_every_trial_over_messages_stands_there_with_its_loss_and_its_places(los
     assert headings[3:9] == ["lost", "late", "duplicated", "reordered", "throughput", "response mean"]
 
 
-def test_who_leads_only_among_the_lossy_is_no_plain_winner(browser: Browser, tmp_path: Path) -> None:
+def test_a_server_that_leads_only_among_the_lossy_is_no_plain_winner(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     with undrawn():
         report.write(messages_run(5, everybody=True), file)
@@ -366,7 +366,7 @@ def test_a_report_of_losses_fits_a_phone(pages: Pages, lossy_file: Path) -> None
     assert "12%" in page.locator(".brief tbody tr").last.inner_text()
 
 
-def test_over_streams_nothing_is_ringed_and_no_loss_is_told(light: Watched) -> None:
+def test_over_streams_nothing_is_ringed_and_no_loss_is_reported(light: Watched) -> None:
     assert light.page.locator(".ring, .lost").count() == 0
     assert "Share of messages lost" not in light.page.locator("main").inner_text()
 
@@ -583,7 +583,7 @@ def test_nothing_in_a_scoreboard_lies_on_top_of_another_or_is_cut(troubled: Watc
     assert overlaps == []
 
 
-def test_bounds_ranks_and_the_best_are_said_in_words_and_seen(troubled: Watched) -> None:
+def test_bounds_ranks_and_the_best_are_stated_in_words_and_seen(troubled: Watched) -> None:
     card = troubled.page.locator(".card", has=troubled.page.get_by_role("heading", name="http", exact=True))
     cells = card.locator("tbody tr").first.locator("td")
     spoken = [re.sub(r"\s+", " ", text) for text in cells.evaluate_all(SPOKEN)]
@@ -609,7 +609,7 @@ SPOKEN = """cells => cells.map(cell => { const copy = cell.cloneNode(true);
 """What a screen reader has of elements."""
 
 
-def test_who_failed_is_ranked_apart_with_its_fault(troubled: Watched) -> None:
+def test_a_server_that_failed_is_ranked_apart_with_its_fault(troubled: Watched) -> None:
     card = troubled.page.locator(".card", has=troubled.page.get_by_role("heading", name="echo", exact=True))
     rows = [" ".join(text.split()) for text in card.locator("tbody tr").all_inner_texts()]
     place = next(number for number, row in enumerate(rows) if "SIGSEGV" in row)

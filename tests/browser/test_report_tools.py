@@ -120,7 +120,7 @@ def test_a_filter_leaves_out_rows_lines_sections_and_a_link_to_it_shows_the_same
     assert "contestant" not in page.url
 
 
-def test_nobody_is_a_view_too_and_the_button_says_what_it_does(go: Watched) -> None:
+def test_none_is_a_view_too_and_the_button_says_what_it_does(go: Watched) -> None:
     page = go.page
     page.locator("#filter summary").click()
     turned = page.locator("#choices button[name=contestant]")

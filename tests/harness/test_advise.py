@@ -83,7 +83,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeMachine:
     return FakeMachine(monkeypatch, tmp_path / "results")
 
 
-def test_who_is_beaten_is_dropped_and_the_rest_has_the_time(
+def test_a_server_that_is_beaten_is_dropped_and_the_rest_has_the_time(
     machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert machine.asks("--no-along", "--time-budget", "10m") == 0
@@ -184,7 +184,7 @@ def test_half_and_double_are_looked_at_and_a_flip_is_named(
     assert f"; the neighbouring values on {machine.results / beside.run_id}." in out
 
 
-def test_who_ends_that_early_has_the_answer_all_the_same(
+def test_a_server_that_ends_that_early_has_the_answer_all_the_same(
     machine: FakeMachine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     carried_out = advise._run_experiment
@@ -218,7 +218,9 @@ def test_where_double_is_too_much_for_the_machine_the_answer_is_given_all_the_sa
     assert "near these values was not measured" in output.out
 
 
-def test_where_no_time_is_left_for_them_that_is_said(machine: FakeMachine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_no_time_is_left_for_them_that_is_stated(
+    machine: FakeMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Each trial is 2.6 s: two do not fit into 4 s, and one is longer than 2 s."""
     for budget in ("4s", "2s"):
         assert machine.asks("--time-budget", budget, "--again") == 0
@@ -254,7 +256,7 @@ def test_what_was_measured_is_not_measured_again(machine: FakeMachine, capsys: p
     assert machine.ran.total() > before
 
 
-def test_half_and_double_that_are_stored_are_told_with_the_run_that_they_belong_to(
+def test_half_and_double_that_are_stored_are_reported_with_the_run_that_they_belong_to(
     machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The run at half and double is the newer one, and contains the workload, too."""
@@ -274,7 +276,7 @@ def test_half_and_double_that_are_stored_are_told_with_the_run_that_they_belong_
     assert f"{rests}; the neighbouring values on {machine.results / beside.run_id}." in again
 
 
-def test_half_and_double_of_a_stored_run_are_looked_at_where_nobody_did(
+def test_half_and_double_of_a_stored_run_are_looked_at_where_that_was_not_done(
     machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.costs, machine.spread = {**COSTS, SECOND: 13.0}, 0.02
@@ -295,7 +297,7 @@ def test_half_and_double_of_a_stored_run_are_looked_at_where_nobody_did(
     assert [run.experiment.name for run in machine.runs()[2:]] == [workload.BESIDE]
 
 
-def test_an_answer_that_is_not_settled_is_measured_anew_where_there_is_more_time(
+def test_an_answer_that_is_not_settled_is_measured_again_where_there_is_more_time(
     machine: FakeMachine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine.spread = 0.5
@@ -487,7 +489,7 @@ def test_languages_narrow_the_contestants() -> None:
         (("--workload", "nowhere.toml"), "nowhere.toml: cannot be read"),
     ],
 )
-def test_what_cannot_be_meant_is_said(
+def test_what_cannot_be_meant_is_stated(
     machine: FakeMachine, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
 ) -> None:
     assert machine.asks(*words) == 2
@@ -509,7 +511,7 @@ def test_a_file_says_it_as_well_and_flags_go_before(machine: FakeMachine, tmp_pa
     assert (scenario.connections, scenario.rate, scenario.size) == (20, 1000, 128)
 
 
-def test_without_a_word_a_terminal_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_word_a_terminal_gets_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"connections": "30", "rate": "2k", "service-time": "1ms", "service-kind": "cpu", "objective": "p99<9ms"}
     texts = {text: name for name, text, _ in advise.ASKED}
     prompted: list[str] = []

@@ -230,7 +230,7 @@ def test_one_without_a_precision_has_its_blocks_and_no_more(tmp_path: Path, fake
     assert ending_of(run, fixed) is None
 
 
-def test_with_nobody_to_compare_with_there_is_nothing_to_wait_for(
+def test_with_none_to_compare_with_there_is_nothing_to_wait_for(
     tmp_path: Path, fake_build: Path, spread: Spread
 ) -> None:
     spread(echo=0.5)
@@ -500,7 +500,7 @@ def test_a_file_says_a_precision_for_all_or_for_one_and_a_size_another() -> None
         ("0.05", "most-blocks = 0", "key 'most-blocks': 0 is not a whole number of at least 1"),
     ],
 )
-def test_what_cannot_be_asked_for_names_file_and_key(precision: str, more: str, message: str) -> None:
+def test_what_cannot_be_requested_names_file_and_key(precision: str, more: str, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
         parse(precision, more)
 

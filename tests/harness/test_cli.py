@@ -165,7 +165,7 @@ def test_broken_toml_is_one_line_and_no_traceback(tmp_path: Path, command: RunCo
     assert done.stderr.count("\n") == 1
 
 
-def test_too_few_descriptors_are_said_with_the_fix(tmp_path: Path) -> None:
+def test_too_few_descriptors_are_stated_with_the_fix(tmp_path: Path) -> None:
     many = tmp_path / "many.toml"
     many.write_text(TINY.replace("[1, 2]", "[1000]").replace('["*"]', f'["{SERVER}"]'))
     done = netdyno("run", str(many), "--results", str(tmp_path), limit=(100, 100))
@@ -175,7 +175,7 @@ def test_too_few_descriptors_are_said_with_the_fix(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_generator_that_is_not_built_is_said(
+def test_a_generator_that_is_not_built_is_stated(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, toml: str, command: RunCommand
 ) -> None:
     monkeypatch.setenv("NETDYNO_BUILD", str(tmp_path / "nothing"))
@@ -421,7 +421,7 @@ def test_a_contestant_says_what_it_speaks_and_why_it_is_missing(
     assert "not built" in row["why_not"]
 
 
-def test_who_is_unsafe_is_listed_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_is_unsafe_is_listed_as_such(capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["list", "servers", "--json"])
     unsafe = {row["name"]: row["unsafe"] for row in json.loads(capsys.readouterr().out)}
     assert unsafe[UNSAFE.name] == UNSAFE.manifest.unsafe
@@ -443,7 +443,7 @@ def test_a_list_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_who_is_unsafe_is_run_only_where_it_is_named(toml: str, tmp_path: Path, command: RunCommand) -> None:
+def test_a_server_that_is_unsafe_is_run_only_where_it_is_named(toml: str, tmp_path: Path, command: RunCommand) -> None:
     Path(toml).write_text(TINY.replace("[1, 2]", "[1]"))
     kin = f"{UNSAFE.name.partition('-')[0]}-*"
     safe = next(

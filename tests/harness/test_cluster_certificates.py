@@ -130,7 +130,7 @@ def signed(folder: Path, into: Path, days: str, subject: str) -> Path:
     return into
 
 
-def test_who_has_a_role_that_may_ask_for_something_is_let_in(door: TcpUrl, folder: Path) -> None:
+def test_a_host_that_has_a_role_that_may_ask_for_something_is_let_in(door: TcpUrl, folder: Path) -> None:
     """A scheduler admits every role but that of a scheduler."""
     is_scheduler = door == parse_tls_url(authority.read_scheduler(folder))
     for role in authority.ROLES:
@@ -196,7 +196,7 @@ def test_plain_text_is_refused(door: TcpUrl) -> None:
     assert len(heard) <= 7  # nothing, or an alert of TLS
 
 
-def test_nothing_listens_but_what_was_asked_for(
+def test_nothing_listens_but_what_was_requested(
     folder: Path, scheduler: subprocess.Popen[str], host: tuple[subprocess.Popen[str], TcpUrl]
 ) -> None:
     listed = subprocess.run(["ss", "-Hlntup"], check=True, capture_output=True, text=True).stdout
@@ -218,7 +218,7 @@ def test_the_status_shows_the_host(
     assert re.fullmatch(r"( {2}(bad|could be better): .+: .+\n)*", findings)
 
 
-def test_who_is_not_let_in_reads_why(
+def test_a_host_that_is_not_let_in_reads_why(
     folder: Path, scheduler: subprocess.Popen[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert scheduler.poll() is None

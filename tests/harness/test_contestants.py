@@ -159,7 +159,7 @@ def test_a_program_of_another_language_is_made_where_that_of_cmake_would_be(kind
     assert Path(behind_launcher(gopher.command)[0]).read_text() == "first\n0\n"  # without cgo
 
 
-def test_it_is_made_anew_when_a_source_has_changed_and_only_then(kinds: Kinds) -> None:
+def test_it_is_made_again_when_a_source_has_changed_and_only_then(kinds: Kinds) -> None:
     (kinds.root / "cache").touch()
     kinds.configure()
     kinds.make()
@@ -315,7 +315,7 @@ def test_globs_choose_in_name_order_and_once(tmp_path: Path) -> None:
         find_by_name(everyone, "asio-calbacks")
 
 
-def test_who_is_unsafe_is_chosen_only_by_its_full_name(tmp_path: Path) -> None:
+def test_a_server_that_is_unsafe_is_chosen_only_by_its_full_name(tmp_path: Path) -> None:
     add(tmp_path, "safe")
     add(tmp_path, "safe-not", GOOD | {"unsafe": "answers wrong"})
     everyone = discover(tmp_path, tmp_path)

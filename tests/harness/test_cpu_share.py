@@ -151,7 +151,7 @@ def test_what_we_have_started_is_our_own(own: int) -> None:
     assert observed(processes, own)[0] >= 0.2
 
 
-def test_what_somebody_else_runs_is_foreign(nobodys: int) -> None:
+def test_what_another_runs_is_foreign(nobodys: int) -> None:
     processes = cpu_share.find_own_processes()
     assert nobodys not in processes
     own, foreign = observed(processes, nobodys)
@@ -189,7 +189,7 @@ def test_this_machine_tells() -> None:
     assert all(core.idle_s + core.busy_s > 0 for core in cores.values())
 
 
-def test_softirqs_are_told_of_each_core() -> None:
+def test_softirqs_are_reported_of_each_core() -> None:
     softirq = SECOND_LATER.replace("cpu0 130 0 120 440 50 0 10 ", "cpu0 130 0 120 440 50 0 17 ")
     seen = cpu_share.compute_observation(MachineSnapshot(10.0, STAT, 3.0), MachineSnapshot(11.0, softirq, 3.6), {0, 1})
     assert seen is not None

@@ -352,7 +352,7 @@ def test_every_check_has_a_case_for_each_verdict_that_it_can_come_to() -> None:
     assert all("good" in seen and len(seen) > 1 for seen in verdicts.values())
 
 
-def test_a_quiet_machine_is_told_on_one_screen() -> None:
+def test_a_quiet_machine_is_reported_on_one_screen() -> None:
     lines = as_text(examine(Made()), 100).splitlines()
     assert lines[0] == f"this machine: {len(list_checks())} good"
     assert len(lines) <= 24
@@ -404,7 +404,7 @@ def test_pressure_is_read_where_the_kernel_has_it() -> None:
     assert parse_pressure("") is None
 
 
-def test_interrupts_of_devices_are_summed_over_the_cores_asked_for() -> None:
+def test_interrupts_of_devices_are_summed_over_the_cores_requested() -> None:
     assert sum_device_interrupts(INTERRUPTS.format(first=3), (0, 1)) == {"24": 8, "25": 7}
     assert sum_device_interrupts(INTERRUPTS.format(first=3), (1,)) == {"24": 5, "25": 7}
     assert sum_device_interrupts("", (0,)) == {}

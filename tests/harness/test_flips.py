@@ -96,7 +96,7 @@ def test_the_levels_close_in_on_a_crossing_that_is_known(
     assert {count for level, count in blocks.items() if level in (1, 1000)} == {12}
 
 
-def test_where_the_same_one_is_better_throughout_no_flip_is_said(
+def test_where_the_same_one_is_better_throughout_no_flip_is_stated(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path
 ) -> None:
     run, _, result = measured(monkeypatch, tmp_path, fake_build, crossing_at(0.01))
@@ -182,7 +182,7 @@ def test_groups_are_compared_by_the_means_of_their_members(
     assert "the winner changes from slow to " in describe_flip(result)
 
 
-def test_who_takes_no_part_is_told_before_the_first_trial(tmp_path: Path, fake_build: Path) -> None:
+def test_a_server_that_takes_no_part_is_reported_before_the_first_trial(tmp_path: Path, fake_build: Path) -> None:
     alone = load_experiment().with_each(contestants=(FIRST,))
     with pytest.raises(UserError, match=f"flip along 'connections' in 'echo': '{SECOND}' takes no part"):
         execute(alone, tmp_path / "results", fake_build)

@@ -94,7 +94,9 @@ def test_a_slower_one_fails_and_both_files_say_so(
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_who_has_used_its_time_says_that_nothing_is_decided(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_server_that_has_used_its_time_says_that_nothing_is_decided(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     code, trials = gate(monkeypatch, tmp_path / "results", 1.05, 0.1, "--time-budget", "40s")
     assert code == 3
     assert max(trial.block for trial in trials) in (6, 7)  # of two trials of 2.6 s, and the canary
@@ -132,7 +134,7 @@ def test_what_breaks_does_not_blame_the_server(
     assert capsys.readouterr().err.endswith("\nValueError: broken\n")
 
 
-def test_who_stops_reading_is_not_told_that_the_server_is_worse(tmp_path: Path) -> None:
+def test_a_reader_that_stops_reading_gets_no_verdict_that_the_server_is_worse(tmp_path: Path) -> None:
     line = f"{sys.executable} {FAKES / 'json_api.py'} {{port}}"
     command = [sys.executable, "-m", "netdyno", "gate", "--before", line, "--after", line, "--path", "/api/items"]
     command += ["--time-budget", "1ms"]
@@ -165,7 +167,7 @@ def test_who_stops_reading_is_not_told_that_the_server_is_worse(tmp_path: Path) 
         (["--before", COMMAND, "--after", "no-such-program {port}"], "no-such-program is no program"),
     ],
 )
-def test_what_cannot_be_meant_is_said_before_anything_is_measured(
+def test_what_cannot_be_meant_is_stated_before_anything_is_measured(
     words: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["gate", *words, "--results", str(tmp_path)]) == 2

@@ -270,9 +270,7 @@ def ask_at(address: str, folder: Path, role: Role, message: dict[str, Any]) -> o
 
 
 @pytest.mark.parametrize("speaks", ["nothing", "TLS alone", "a byte now and then"])
-def test_a_stranger_who_does_not_say_who_it_is_is_dropped(
-    speaks: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stranger_without_a_name_is_dropped(speaks: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secure_comm, "GREETING_S", 0.3)
 
     begun = [b"\x16\x03\x01\x3f\xff"]  # a record of a handshake, of which 16,383 bytes are to come (RFC 8446, 5.1)

@@ -43,13 +43,15 @@ def without_uring(error: int, *command: str) -> subprocess.CompletedProcess[str]
     ("error", "printed"),
     [(errno.EPERM, "is forbidden"), (errno.ENOSYS, "not in this kernel"), (errno.EINVAL, "Linux 6.1")],
 )
-def test_the_kernel_is_asked(error: int, printed: str) -> None:
+def test_the_kernel_is_queried(error: int, printed: str) -> None:
     asks = "from netdyno.question.contestants import kernel; print(kernel.explain_missing(['uring']))"
     done = without_uring(error, sys.executable, "-c", asks)
     assert printed in done.stdout, done
 
 
-def test_who_needs_what_the_kernel_forbids_is_a_stated_skip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_needs_what_the_kernel_forbids_is_a_stated_skip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     manifest = {"kind": "cmake", "model": "m", "summary": "s", "workloads": ["echo"]}
     for name, needs in (("with", ["uring"]), ("without", [])):
         (tmp_path / "servers" / name).mkdir(parents=True)

@@ -74,7 +74,7 @@ def test_one_beside_another_is_another_network_of_the_same_users(made: Namespace
         assert second.other_users == made.other_users
 
 
-def test_a_command_inside_keeps_its_process_id_and_is_told_where_it_is(made: Namespace) -> None:
+def test_a_command_inside_keeps_its_process_id_and_learns_where_it_is(made: Namespace) -> None:
     program = f"import os; print(os.getpid(), os.environ[{MARK!r}], os.stat('/proc/self/ns/net').st_ino)"
     command = [*made.enter, sys.executable, "-c", program]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -84,7 +84,7 @@ def test_a_command_inside_keeps_its_process_id_and_is_told_where_it_is(made: Nam
     assert mark == inode == str(read_network(made.pid))
 
 
-def test_who_is_in_it_ends_with_it() -> None:
+def test_a_program_that_is_in_it_ends_with_it() -> None:
     with ExitStack() as stack:
         try:
             made = stack.enter_context(make_namespace())
@@ -153,7 +153,7 @@ def test_a_system_that_forbids_it_is_quoted_with_the_way_to_get_it(
         pass
 
 
-def test_nobody_joins_a_process_that_is_in_no_private_network() -> None:
+def test_none_joins_a_process_that_is_in_no_private_network() -> None:
     with pytest.raises(UserError, match=f"process {os.getpid()} is in no private network namespace"):
         build_entry_words(os.getpid())
     gone = subprocess.Popen(["true"])
@@ -180,7 +180,7 @@ def test_without_the_tools_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
         wrap_in_namespace(["true"])
 
 
-def test_what_the_system_says_against_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_system_says_against_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("netdyno.measure.machine.links.namespace._list_options", lambda: [("--no-such-way",)])
     with pytest.raises(NotAllowedError, match="no-such-way"), make_namespace():
         pass

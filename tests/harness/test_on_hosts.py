@@ -219,7 +219,7 @@ def test_a_run_of_which_nothing_is_left_is_refused_and_leaves_no_folder(
 
 
 @pytest.mark.usefixtures("built")
-def test_what_this_machine_cannot_start_is_skipped_and_no_host_is_asked_for_it(
+def test_what_this_machine_cannot_start_is_skipped_on_every_host(
     stage: Callable[[int], Stage], tmp_path: Path, fake_build: Path
 ) -> None:
     requested = make_experiment({}).with_each(contestants=NAMES)
@@ -265,7 +265,7 @@ def test_what_needs_more_hosts_than_have_joined_is_skipped_and_no_host_is_taken_
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("now", [1, 4])
-def test_a_run_is_gone_on_with_on_fewer_hosts_or_more_only_if_that_is_said(
+def test_a_run_is_gone_on_with_on_fewer_hosts_or_more_only_if_that_is_requested(
     now: int, stage: Callable[[int], Stage], tmp_path: Path, fake_build: Path
 ) -> None:
     run(make_experiment({"client-hosts": (1, 2, 4)}).with_each(blocks=2), tmp_path / "results", fake_build, stage(2))

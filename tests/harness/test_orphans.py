@@ -32,7 +32,7 @@ def test_processes_in_sessions_of_their_own_end_with_the_block(script: str, tmp_
     assert set(left) <= {"sh", "sleep"}
 
 
-def test_who_has_ended_in_time_was_not_left_behind(tmp_path: Path) -> None:
+def test_a_process_that_has_ended_in_time_was_not_left_behind(tmp_path: Path) -> None:
     """The process has become this process's child and waits to be reaped."""
     script = "(setsid sh -c 'echo $$' &); exec sleep 1000"
     with (
@@ -76,7 +76,7 @@ def test_other_children_of_this_process_are_let_alone() -> None:
             process.wait()
 
 
-def test_nobody_is_inherited_afterwards() -> None:
+def test_none_is_inherited_afterwards() -> None:
     with orphans.end():
         pass
     script = "sleep 1000 >/dev/null 2>&1 & echo $!"

@@ -47,7 +47,7 @@ def test_a_server_can_be_given_fewer_cores_and_the_generator_keeps_its_own() -> 
     assert give_server(split_alone(1), 1) == split_alone(1)
 
 
-def test_on_shared_cores_both_sides_have_all_of_them_and_nobody_goes_first() -> None:
+def test_on_shared_cores_both_sides_have_all_of_them_and_none_goes_first() -> None:
     apart = prioritise(split_alone(5), allowed=True)
     shared = apply_placement(apart, "shared")
     assert (shared.server, shared.generator, shared.realtime) == ((1, 2, 3, 4), (1, 2, 3, 4), False)
@@ -107,7 +107,7 @@ def test_a_host_of_one_side_has_both_of_the_canarys_where_its_programs_are(
     assert not server.realtime
 
 
-def test_a_host_with_one_core_lets_nobody_before_the_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_host_with_one_core_lets_none_before_the_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(topology, "ROOT", unpack("vm-1", tmp_path))
     only = place_canary((0,), is_load=True, realtime=True)
     assert (only.server, only.generator, only.realtime) == ((0,), (0,), False)

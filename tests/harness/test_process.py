@@ -124,7 +124,7 @@ def test_lines_come_whole_however_they_are_written() -> None:
         assert lines.at_end
 
 
-def test_a_line_without_end_is_an_error_and_keeps_nobody(tmp_path: Path) -> None:
+def test_a_line_without_end_is_an_error_and_keeps_no_reader(tmp_path: Path) -> None:
     with (
         (tmp_path / "out").open("wb") as output,
         Process(["cat", "/dev/zero"], [], output, talks=True) as process,
@@ -133,7 +133,7 @@ def test_a_line_without_end_is_an_error_and_keeps_nobody(tmp_path: Path) -> None
         process.lines().wait_line(time.monotonic() + SOON_S)
 
 
-def test_a_line_may_be_as_long_as_said() -> None:
+def test_a_line_may_be_as_long_as_stated() -> None:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb"):
         lines = LineReader(reading, "relay")
@@ -156,14 +156,14 @@ def test_the_deadline_holds_for_a_line_that_never_ends(tmp_path: Path) -> None:
         assert time.monotonic() - began_s < SOON_S
 
 
-def test_lines_without_end_keep_nobody(tmp_path: Path) -> None:
+def test_lines_without_end_keep_no_reader(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as output, Process(["yes"], [], output, talks=True) as process:
         lines = process.lines()
         for _ in range(3):
             assert lines.wait_line(time.monotonic() + SOON_S) == "y"
 
 
-def test_who_writes_too_much_into_a_log_ends_the_wait_for_anybody(
+def test_a_program_that_writes_too_much_into_a_log_ends_every_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine_process, "MOST_LOG", 1 << 20)
@@ -188,7 +188,7 @@ def test_last_words_are_found_at_the_end_of_a_long_log(tmp_path: Path) -> None:
         assert process.read_last_line() == ": it was over"
 
 
-def test_an_exit_is_said_in_words() -> None:
+def test_an_exit_is_stated_in_words() -> None:
     assert (describe_exit(3), describe_exit(-11)) == ("exit code 3", "signal SIGSEGV")
     assert describe_exit(-signal.SIGRTMIN) == "signal SIGRTMIN"
     assert describe_exit(-signal.SIGRTMIN - 6) == "signal SIGRTMIN+6"

@@ -38,7 +38,7 @@ def why_not(contestant: Contestant, context: TrialContext) -> list[str]:
     return [result.missing for result in profiled.profile(task(contestant), context) if not result.stacks]
 
 
-def test_without_perf_it_is_said_how_to_get_it(
+def test_without_perf_it_is_stated_how_to_get_it(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(perf, "find_program", lambda: None)
@@ -48,7 +48,7 @@ def test_without_perf_it_is_said_how_to_get_it(
     )
 
 
-def test_where_perf_may_nothing_its_own_words_and_the_way_out_are_said(
+def test_where_perf_may_nothing_its_own_words_and_the_way_out_are_stated(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(perf, "find_program", lambda: tool(context.folder, "echo 'Access is limited.' >&2; exit 255"))
@@ -80,7 +80,7 @@ def test_a_perf_that_does_not_begin_is_no_profile(
     assert why_not(contestant, context) == ["perf did not begin: unknown option control"] * 2
 
 
-def test_a_perf_that_has_ended_before_it_is_spoken_to_is_told_alike(context: TrialContext) -> None:
+def test_a_perf_that_has_ended_before_it_is_spoken_to_is_reported_alike(context: TrialContext) -> None:
     gone = tool(context.folder, "exit 129")
     ready, closed = os.pipe()
     os.close(ready)
@@ -93,7 +93,7 @@ def test_a_perf_that_has_ended_before_it_is_spoken_to_is_told_alike(context: Tri
     os.close(closed)
 
 
-def test_who_cannot_be_started_or_stands_already_is_not_looked_at(
+def test_a_server_that_cannot_be_started_or_stands_already_is_not_looked_at(
     contestant: Contestant, context: TrialContext
 ) -> None:
     absent = replace(contestant, available=False, why_not="Folly not found")

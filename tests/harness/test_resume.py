@@ -98,7 +98,7 @@ def test_what_decides_on_speed_and_changed_is_refused_with_both_values(
     assert read.load(cut) == before
 
 
-def test_a_program_that_was_built_anew_is_refused_by_its_name(cut: Path, fake_build: Path) -> None:
+def test_a_program_that_was_built_again_is_refused_by_its_name(cut: Path, fake_build: Path) -> None:
     name = read.load(cut).experiment.scenarios[0].contestants[0]
     with (fake_build / "servers" / name).open("a") as program:
         program.write("# another one\n")
@@ -153,7 +153,7 @@ def test_the_load_that_other_programs_may_be_stays_as_it_began(cut: Path, fake_b
     assert resume._read_foreign_load(read.load(cut)) == "strike-out"
 
 
-def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what_changed(
+def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_reported_as_what_changed(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first two of its six trials stand out, and the other four once the machine is as fast again."""
@@ -257,7 +257,7 @@ def test_differences_name_the_key_and_both_values() -> None:
     assert differences.list_decisive(before, before) == []
 
 
-def test_what_is_new_of_a_host_of_the_load_is_told() -> None:
+def test_what_is_new_of_a_host_of_the_load_is_reported() -> None:
     """Values that are not recorded of it equalled those of the server's host."""
     before = {"cluster.client": "lab-8 at 10.0.0.3", "cluster.client.doctor": ["bad"], "cluster.client-2.smt": "on"}
     now = {"cluster.client": "lab-8 at 10.0.0.4", "cluster.client.doctor": [], "cluster.client.kernel": "6.2"}
@@ -305,7 +305,7 @@ def asked_of(cut: Path, fake_build: Path, undrawn: None, monkeypatch: pytest.Mon
     return lambda *more: cli.main(["resume", cut.parent.name, "--results", str(cut.parent.parent), "--anyway", *more])
 
 
-def test_a_command_line_of_the_file_is_not_run_where_nobody_can_be_asked(
+def test_a_command_line_of_the_file_is_not_run_where_no_person_can_agree(
     cut: Path, asked_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     has_own(cut, MINE)
@@ -344,7 +344,7 @@ def test_a_server_is_not_given_for_a_run_that_has_none(
 
 
 @pytest.mark.parametrize(("answer", "code", "trials"), [("y", 0, 12), ("n", 2, 10), ("", 2, 10)])
-def test_on_a_terminal_what_would_run_is_shown_and_asked_for(
+def test_on_a_terminal_what_would_run_is_shown_and_requested(
     answer: str,
     code: int,
     trials: int,
@@ -389,7 +389,7 @@ def test_an_address_of_the_file_is_not_even_connected_to(cut: Path, asked_of: Ca
         ("", "tcp://127.0.0.1"),
     ],
 )
-def test_a_server_that_nobody_can_have_been_given_is_damage(command: str, address: str, cut: Path) -> None:
+def test_a_server_that_none_can_have_been_given_is_damage(command: str, address: str, cut: Path) -> None:
     has_own(cut, command, address)
     with pytest.raises(UserError, match="is damaged: "):
         read.load(cut)
@@ -411,7 +411,7 @@ def test_a_server_that_nobody_can_have_been_given_is_damage(command: str, addres
         ('UPDATE cell SET levels = \'{"backlog": "x"}\' WHERE block = 6', "key 'backlog'"),
     ],
 )
-def test_what_no_experiment_could_have_asked_for_becomes_no_word_of_a_command(
+def test_what_no_experiment_could_have_requested_becomes_no_word_of_a_command(
     change: str, message: str, cut: Path, fake_build: Path
 ) -> None:
     with edit_store(cut) as connection:

@@ -73,7 +73,7 @@ def test_what_is_disturbed_is_retried_in_its_block(
 BEHIND = Audit(name="achieved_rate", passed=False, detail="asked 1,000,000/s")
 
 
-def test_what_the_generator_cannot_offer_is_asked_no_more_after_three_blocks(
+def test_what_the_generator_cannot_offer_is_requested_no_more_after_three_blocks(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A block that the machine disturbed does not count as one of them, and one that could be offered ends it."""
@@ -142,7 +142,7 @@ def test_in_a_large_block_a_cell_is_tried_so_often_and_no_more(
     assert max(trial.attempt for trial in run.trials) == schedule.MOST_TRIES == 40
 
 
-def test_what_fails_while_nobody_else_is_seen_is_tried_a_few_times_only(
+def test_what_fails_while_no_other_is_seen_is_tried_a_few_times_only(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such a trial fails by itself and would fail forty times, so the room in its block does not matter."""
@@ -229,7 +229,7 @@ def _named(name: str) -> Contestant:
     return NamedContestant()  # type: ignore[return-value]
 
 
-def test_a_bias_between_contestants_is_found_and_said() -> None:
+def test_a_bias_between_contestants_is_found_and_stated() -> None:
     totals = of_run(outcomes.judged(even({"a": 1, "b": 1, "c": 4})))
     assert totals.p is not None
     assert totals.p < retries_words.UNEVEN
@@ -237,7 +237,7 @@ def test_a_bias_between_contestants_is_found_and_said() -> None:
     assert "c most" in retries_words.describe_retries(totals)
 
 
-def test_what_meets_all_alike_is_said_too() -> None:
+def test_what_meets_all_alike_is_stated_too() -> None:
     totals = of_run(outcomes.judged(even({"a": 2, "b": 2, "c": 2})))
     assert totals.p == 1.0
     assert "No contestant is proven to be disturbed more than others (p = 1)." in retries_words.describe_retries(totals)

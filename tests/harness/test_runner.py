@@ -363,7 +363,7 @@ def test_a_canary_that_fails_strikes_out_and_does_not_end_the_run(
     assert all(why in trial.reason for trial in run.trials)
 
 
-def test_a_missing_canary_is_said_before_anything_is_written(
+def test_a_missing_canary_is_stated_before_anything_is_written(
     experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
 ) -> None:
     (fake_build / "canary" / "netdyno-canary").unlink()
@@ -372,7 +372,7 @@ def test_a_missing_canary_is_said_before_anything_is_written(
     assert not (tmp_path / "results").exists()
 
 
-def test_a_missing_generator_is_said_before_anything_is_written(
+def test_a_missing_generator_is_stated_before_anything_is_written(
     experiment: Experiment, contestant: Contestant, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match="the load generator is not built"):
@@ -380,7 +380,7 @@ def test_a_missing_generator_is_said_before_anything_is_written(
     assert not (tmp_path / "results").exists()
 
 
-def test_a_workload_that_nobody_speaks_is_a_slip_of_the_pen(experiment: Experiment, contestant: Contestant) -> None:
+def test_a_workload_that_none_speaks_is_a_slip_of_the_pen(experiment: Experiment, contestant: Contestant) -> None:
     scenario = msgspec.structs.replace(experiment.scenarios[0], workload="ehco")
     with pytest.raises(UserError, match=r"scenario 'echo': unknown workload 'ehco' \(did you mean 'echo'\?\)"):
         preparation.check_workloads(msgspec.structs.replace(experiment, scenarios=(scenario,)), [contestant])

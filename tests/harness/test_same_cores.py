@@ -81,7 +81,7 @@ def table(analysis: Analysis) -> str:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(
+def test_a_server_that_can_use_all_cores_does_and_none_is_ranked_with_those_that_cannot(
     name: str, carried_out: PerformRun
 ) -> None:
     machine = MACHINES[name]
@@ -182,7 +182,7 @@ def test_every_answer_under_a_quota_says_so(carried_out: PerformRun) -> None:
     assert "quota" not in table(analysis)
 
 
-def test_on_two_processors_a_run_says_what_it_always_said(carried_out: PerformRun) -> None:
+def test_on_two_processors_a_run_says_what_it_always_has(carried_out: PerformRun) -> None:
     _, analysis = carried_out("vm-2", "quick", "compute")
     printed = " ".join(table(analysis).split())
     assert "The server had one core: lock contention and parallel work cannot show here" in printed
@@ -214,7 +214,7 @@ def test_whoever_asks_the_same_twice_gets_it_twice() -> None:
     assert preparation.leave_out_repeats(twice, Pinning(server=(0,), generator=(1,), note="")) == twice
 
 
-def test_a_question_that_is_asked_in_another_way_is_not_left_out() -> None:
+def test_a_question_that_is_requested_in_another_way_is_not_left_out() -> None:
     whole = experiment.load(ROOT / "experiments" / "quick.toml")
     on_one_core = msgspec.structs.replace(whole.scenarios[1], turns="off")
     two_ways = msgspec.structs.replace(whole, scenarios=(whole.scenarios[0], on_one_core))

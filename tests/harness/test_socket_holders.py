@@ -27,7 +27,7 @@ os.read(0, 1)
 """A daemon that keeps the descriptors that it was given: no descendant of who started it."""
 
 
-def test_a_daemon_that_has_the_socket_is_found_and_its_keeper_is_not_asked() -> None:
+def test_a_daemon_that_has_the_socket_is_found_and_its_keeper_is_not_queried() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, subprocess.Popen(["sleep", "1000"]) as first:
         endpoint = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
         daemon = start_daemon(listener)

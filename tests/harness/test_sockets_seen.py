@@ -20,7 +20,7 @@ signal.pause()
 """A server that accepts a connection and never reads."""
 
 
-def test_a_connection_and_what_nobody_has_read_of_it_are_seen() -> None:
+def test_a_connection_and_what_none_has_read_of_it_are_seen() -> None:
     with launched([sys.executable, "-c", RELUCTANT]) as server:
         server.wait_ready()
         assert not server.has_connections()

@@ -75,7 +75,7 @@ def test_a_line_that_is_not_understood_is_no_line_to_leave_out(line: str) -> Non
         list(strace.parse_calls([line]))
 
 
-def test_who_traces_a_thread() -> None:
+def test_the_tracer_of_a_thread_is_found() -> None:
     assert strace.parse_tracer("Name:\tx\nTracerPid:\t17\nUid:\t0\n") == 17
     assert strace.parse_tracer("Name:\tx\n") is None
 
@@ -182,7 +182,7 @@ def test_a_tracer_that_may_not_trace_says_why(tmp_path: Path) -> None:
         pass
 
 
-def test_a_process_that_is_gone_is_told(strace_program: str, tmp_path: Path) -> None:
+def test_a_process_that_is_gone_is_reported(strace_program: str, tmp_path: Path) -> None:
     with subprocess.Popen(["true"]) as child:
         child.wait()
     with (

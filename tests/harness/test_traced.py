@@ -81,7 +81,7 @@ def test_tracing_takes_a_tenth_of_a_run_at_most_and_all_of_a_scenario_or_nothing
     assert [task.reason for task in many] == ["", ""]
 
 
-def test_asked_for_it_is_always_or_never_done(experiment: Experiment, servers: dict[str, Contestant]) -> None:
+def test_on_request_it_is_always_or_never_done(experiment: Experiment, servers: dict[str, Contestant]) -> None:
     requested = experiment.with_each(contestants=("fake",), blocks=1)
     assert [task.reason for task in traced.plan_tasks(requested, servers, trace="always")] == [""]
     assert traced.plan_tasks(long(experiment, "fake"), servers, trace="never") == ()
@@ -199,7 +199,7 @@ def test_without_strace_it_is_a_stated_skip(
     assert trace_one(experiment, contestant, context).reason == "strace is not installed (package strace)"
 
 
-def test_where_nobody_may_trace_it_is_one_too(
+def test_where_none_may_trace_it_is_one_too(
     experiment: Experiment,
     contestant: Contestant,
     context: TrialContext,

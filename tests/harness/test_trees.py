@@ -153,7 +153,7 @@ def test_a_build_that_fails_says_so_and_leaves_nothing(repository: Path, capsys:
     assert len(git(repository, "worktree", "list").splitlines()) == 1
 
 
-def test_who_is_no_repository_or_no_commit_is_told_so(repository: Path, tmp_path: Path) -> None:
+def test_a_folder_without_repository_or_commit_is_reported(repository: Path, tmp_path: Path) -> None:
     for place, ref in ((repository, "gone"), (tmp_path, "HEAD")):
         with pytest.raises(UserError, match="git in "), trees.check_out(place, [ref]):
             pass

@@ -113,7 +113,7 @@ def test_a_generator_that_is_gone_before_it_announced_the_end_is_observed_to_its
     assert trial.server.window_s > 0
 
 
-def test_a_server_on_all_addresses_is_loaded_where_it_was_told_to_listen(
+def test_a_server_on_all_addresses_is_loaded_where_it_had_to_listen(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "names_all_addresses")
@@ -277,7 +277,7 @@ def test_an_audit_that_fails_strikes_the_trial_out(
 
 
 @pytest.mark.parametrize("mode", ["serves_as_orphan", "serves_as_sibling"])
-def test_charged_is_who_serves_and_not_who_was_started(
+def test_charged_is_the_process_that_serves_and_not_the_one_that_was_started(
     mode: str, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", mode)
@@ -290,7 +290,7 @@ def test_charged_is_who_serves_and_not_who_was_started(
     assert trial.server.threads == 2
 
 
-def test_a_strangers_connection_is_told_and_is_no_fault(
+def test_a_strangers_connection_is_reported_and_is_no_fault(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "visited")
@@ -301,7 +301,7 @@ def test_a_strangers_connection_is_told_and_is_no_fault(
     assert audits["strangers"].detail == "1 connection that netdyno did not make reached the server"
 
 
-def test_what_a_server_leaves_behind_is_ended_and_told(
+def test_what_a_server_leaves_behind_is_ended_and_reported(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server leaves a child and an orphan, each in a session of its own."""

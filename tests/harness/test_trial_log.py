@@ -22,7 +22,7 @@ def test_each_program_has_its_part_under_its_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [0, 1, 5 << 20])
-def test_of_much_the_beginning_and_the_end_are_kept_and_what_was_left_out_is_said(tmp_path: Path, more: int) -> None:
+def test_of_much_the_beginning_and_the_end_are_kept_and_what_was_left_out_is_stated(tmp_path: Path, more: int) -> None:
     log = TrialLog(tmp_path / "one.log")
     beginning, end = b"a" * KEPT, b"z" * KEPT
     with log.section("server", ["serve"]) as output:
@@ -40,7 +40,7 @@ def test_a_folder_that_was_taken_away_is_recreated_and_nothing_is_lost(tmp_path:
     assert log.path.read_text() == "== server: serve\nlistening\n"
 
 
-def test_a_log_that_cannot_be_written_is_said_in_a_line(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_is_stated_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"the log .*file/one.log cannot be written: File exists"):
         TrialLog(tmp_path / "file" / "one.log")

@@ -436,14 +436,14 @@ def test_what_all_generators_do_wrong_is_the_reason_of_each(
     assert all("something is wrong here" in trial.reason for trial in trials)
 
 
-def test_a_server_that_miscounts_is_told_by_its_totals_alone(contestant: Contestant, context: TrialContext) -> None:
+def test_a_server_that_miscounts_is_reported_by_its_totals_alone(contestant: Contestant, context: TrialContext) -> None:
     good, wrong = run(contestant, context, "good", "miscounts")
     assert good.status == "valid"
     assert wrong.status == "struck_out"
     assert not outcomes.is_disturbed(wrong)
 
 
-def test_a_server_that_is_busy_beside_others_is_told_and_its_group_retried(
+def test_a_server_that_is_busy_beside_others_is_reported_and_its_group_retried(
     contestant: Contestant, context: TrialContext
 ) -> None:
     calm, busy = run(contestant, context, "good", "never_rests")
@@ -478,7 +478,7 @@ def test_the_work_of_a_message_is_charged_whoever_does_it_and_whenever(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_the_middle_of_a_turn_leaves_nobody(
+def test_a_signal_in_the_middle_of_a_turn_leaves_no_process(
     number: signal.Signals, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take_slice, before = Stand.take_slice, open_descriptors()
@@ -497,7 +497,7 @@ def test_a_signal_in_the_middle_of_a_turn_leaves_nobody(
     assert {path.suffix for path in (context.folder / "logs").iterdir()} == {".log"}
 
 
-def test_where_one_of_a_group_was_disturbed_all_but_who_failed_are_retried() -> None:
+def test_where_one_of_a_group_was_disturbed_all_but_the_failed_are_retried() -> None:
     def trial(name: str, *, busy: bool = False) -> Trial:
         base = record_skip(Cell(block=1, position=0, scenario="s", contestant=name, levels={}), "")
         audits = (turn_audits.turns(8, 8, 0), turn_audits.side_by_side(name, 0.5 if busy else 0.0, 1.0))
@@ -560,7 +560,7 @@ def carry_out(servers: Sequence[Contestant], tmp_path: Path, build: Path, **fiel
     return read.load(outcome.folder / schema.FILE_NAME)
 
 
-def test_who_is_busy_beside_others_is_alone_from_then_on(
+def test_a_server_that_is_busy_beside_others_is_alone_from_then_on(
     contestant: Contestant, tmp_path: Path, fake_build: Path
 ) -> None:
     modes = ("good", "never_rests", "good")
@@ -675,7 +675,7 @@ def test_where_turns_are_off_each_is_alone(contestant: Contestant, tmp_path: Pat
     assert [(trial.status, trial.slices) for trial in run.trials] == [("valid", ())] * 3
 
 
-def test_who_is_skipped_leaves_the_turns_to_the_others(
+def test_a_server_that_is_skipped_leaves_the_turns_to_the_others(
     contestant: Contestant, tmp_path: Path, fake_build: Path
 ) -> None:
     absent = msgspec.structs.replace(with_mode(contestant, "c"), available=False, why_not="Folly not found")

@@ -56,7 +56,7 @@ def test_it_lasts_until_a_message_costs_what_it_costs_from_then_on(
     assert log.name == "warm-up-echo-fake.log"
 
 
-def test_a_server_whose_cost_never_settles_has_all_that_there_is_and_it_is_said(
+def test_a_server_whose_cost_never_settles_has_all_that_there_is_and_it_is_stated(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "compiles_on")
@@ -229,5 +229,5 @@ def test_executable_memory_that_no_file_holds_tells_a_jit(line: str) -> None:
     assert jit.has_made_code(f"{OF_C}{line}\n")
 
 
-def test_of_who_has_ended_or_may_not_be_looked_into_nothing_is_known() -> None:
+def test_of_a_process_that_has_ended_or_may_not_be_looked_into_nothing_is_known() -> None:
     assert not jit.compiles(2**22 + 1)

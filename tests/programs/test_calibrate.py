@@ -665,7 +665,7 @@ def test_wrk2_that_forgot_all_is_refused() -> None:
         others.parse(nothing, "FILE")
 
 
-def test_wrk2_that_forgot_nobody_knows_what_is_refused() -> None:
+def test_wrk2_with_unknown_gaps_is_refused() -> None:
     whole = (SAID / "wrk2-uncorrected.txt").read_text()
     without = "\n".join(line for line in whole.splitlines() if not line.startswith("#"))
     with pytest.raises(UserError, match="Total count"):

@@ -68,7 +68,7 @@ def test_an_answer_is_held_back_for_its_delay(delayed: Server) -> None:
     assert summary.delay_actual_ns.mean >= 100 * MS
 
 
-def test_answers_that_wait_hold_up_nobody(delayed: Server) -> None:
+def test_answers_that_wait_hold_up_none(delayed: Server) -> None:
     """One after the other they would take 5 s."""
     with Client(delayed.address) as client:
         begin = time.monotonic()
@@ -92,7 +92,7 @@ def test_it_tells_how_long_a_request_waited_to_be_read() -> None:
     assert 100 * MS < read_lag.max < 10_000 * MS
 
 
-def test_without_being_told_it_asks_for_no_arrival_times() -> None:
+def test_by_default_it_requests_no_arrival_times() -> None:
     read_lag = programmed(count=3).read_lag_ns
     assert read_lag is not None
     assert read_lag.count == 0
@@ -163,7 +163,7 @@ def test_every_fault_is_carried_out_and_counted(workload: str) -> None:
 
 
 @pytest.mark.calm
-def test_a_stalled_server_answers_nobody_and_then_everybody() -> None:
+def test_a_stalled_server_answers_none_and_then_all() -> None:
     with (
         serving(COMMAND, "--workload", "lines", "--stall", "at=100ms,for=1500ms") as server,
         Client(server.address) as first,
@@ -274,7 +274,7 @@ def test_without_a_witness_there_are_no_pauses() -> None:
     assert programmed(count=1).pauses == ()
 
 
-def test_a_core_that_is_not_there_is_told() -> None:
+def test_a_missing_core_is_reported() -> None:
     """The highest number there can be (core_numbers); no machine that runs this has it."""
     ended = run(COMMAND, "--witness", "generator=8191")
     assert ended.code == 1

@@ -75,7 +75,7 @@ def test_every_fault_is_carried_out_and_counted(workload: str) -> None:
 
 
 @pytest.mark.calm
-def test_a_stalled_server_answers_nobody_and_then_everybody() -> None:
+def test_a_stalled_server_answers_none_and_then_all() -> None:
     with serving(COMMAND, "--workload", "echo", "--stall", "at=100ms,for=1500ms") as server, known(server) as first:
         begin = time.monotonic()
         first.send(b"first\n")

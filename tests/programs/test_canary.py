@@ -103,7 +103,7 @@ def test_the_one_after_a_trial_is_the_one_before_the_next(
     assert readings(first).after == readings(second).before
 
 
-def test_after_a_while_it_is_taken_anew(fake: Canary, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_after_a_while_it_is_taken_again(fake: Canary, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     speeds(monkeypatch, tmp_path, 1.0, 1.0, 0.9, 1.1, 1.2)
     fake.beside(ran)
     monkeypatch.setattr(canary, "FRESH_S", -1.0)
@@ -124,7 +124,7 @@ def test_one_that_is_slower_than_the_last_is_taken_again_and_the_faster_counts(
     assert taken == [2, MOST_TAKES, 1]
 
 
-def test_how_much_slower_is_told_by_the_figure_in_which_it_is_most() -> None:
+def test_how_much_slower_is_reported_by_the_figure_in_which_it_is_most() -> None:
     assert compute_slowdown(reading(1.0, server=0.5), reading(1.0)) == pytest.approx(2.0)
     assert compute_slowdown(reading(2.0), reading(1.0)) == pytest.approx(0.5)
     both = select_faster(reading(0.5, server=1.0), reading(1.0, server=0.7))
@@ -166,7 +166,7 @@ def test_one_that_cannot_be_read_leaves_the_other_and_the_next(fake: Canary, mon
     assert readings(fake.beside(ran)).unread == ""
 
 
-def test_one_that_could_not_be_read_before_is_told_though_it_could_be_after(
+def test_one_that_could_not_be_read_before_is_reported_though_it_could_be_after(
     fake: Canary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run() -> Trial:
@@ -239,7 +239,7 @@ def test_by_hand_it_prints_one_line() -> None:
 
 @pytest.mark.quiet
 @pytest.mark.needs_build
-def test_it_leaves_nothing_behind_that_somebody_would_have_to_reap() -> None:
+def test_it_leaves_nothing_behind_that_another_process_would_have_to_reap() -> None:
     """Two run beside each trial: where init reaps no orphans, as in many a container, they would pile up."""
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.prctl(PR_SET_CHILD_SUBREAPER, 1) == 0  # its orphans come to this process
@@ -260,7 +260,7 @@ def children() -> list[str]:
 @pytest.mark.quiet
 @pytest.mark.needs_build
 @pytest.mark.parametrize("missing", ["--server-cores", "--generator-cores"])
-def test_cores_that_there_are_not_are_said_in_one_line(missing: str) -> None:
+def test_cores_that_there_are_not_are_stated_in_one_line(missing: str) -> None:
     here = str(min(os.sched_getaffinity(0)))
     cores = {"--server-cores": here, "--generator-cores": here} | {missing: "1023"}
     command = [str(canary_path(build_dir())), *(word for option in cores.items() for word in option)]

@@ -176,7 +176,7 @@ def test_a_signal_leaves_the_terminal_in_order_too(room: ChatRoom, number: signa
         assert b"Traceback" not in ada.raw
 
 
-def test_a_server_that_is_killed_is_told_plainly(room: ChatRoom) -> None:
+def test_a_server_that_is_killed_is_reported_plainly(room: ChatRoom) -> None:
     with room.person("ada") as ada:
         ada.type("half a li")
         ada.wait_for_line("> half a li")
@@ -314,7 +314,7 @@ def test_words_that_cannot_be_meant_are_one_line_and_exit_2(
     assert err.count("\n") == 1
 
 
-def test_nobody_listens() -> None:
+def test_nothing_listens() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         done = piped(f"tcp://localhost:{bound.getsockname()[1]}")
@@ -327,7 +327,7 @@ def test_nobody_listens() -> None:
     ("host", "why"),
     [("no-such-host.invalid", "the host is not known: "), ("empty..label", "the host name is not valid\n")],
 )
-def test_a_host_that_nobody_knows(host: str, why: str) -> None:
+def test_a_host_that_none_knows(host: str, why: str) -> None:
     done = piped(f"tcp://{host}:7000")
     assert done.returncode == 1
     assert done.stderr.startswith(f"netdyno: tcp://{host}:7000: {why}".encode())
@@ -344,7 +344,7 @@ def test_a_host_that_nobody_knows(host: str, why: str) -> None:
         (b"", "has closed the connection"),
     ],
 )
-def test_a_server_that_speaks_something_else_is_told_plainly(answer: bytes, message: str) -> None:
+def test_a_server_that_speaks_something_else_is_reported_plainly(answer: bytes, message: str) -> None:
     reader, writer = os.pipe()  # stdin stays open, so that it is the server that ends this
     with os.fdopen(reader) as stdin, os.fdopen(writer), broken_server(answer) as url:
         done = subprocess.run(

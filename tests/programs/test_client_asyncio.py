@@ -81,7 +81,7 @@ def test_what_it_measures_is_believed(server: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file], "nothing is left beside it"
 
 
-def test_the_soft_limit_of_descriptors_is_raised_and_the_hard_one_said(nobody: str) -> None:
+def test_the_soft_limit_of_descriptors_is_raised_and_the_hard_one_stated(nobody: str) -> None:
     done = client(nobody, "-c", "100", *QUICK, descriptors=(64, 200))
     assert (done.returncode, "connect_other" in done.stderr) == (1, False), done.stderr
     done = client(nobody, "-c", "500", *QUICK, descriptors=(64, 200))
@@ -89,7 +89,7 @@ def test_the_soft_limit_of_descriptors_is_raised_and_the_hard_one_said(nobody: s
     assert "ulimit -n 518" in done.stderr
 
 
-def test_a_result_that_cannot_be_written_is_said(server: str, tmp_path: Path) -> None:
+def test_a_result_that_cannot_be_written_is_stated(server: str, tmp_path: Path) -> None:
     done = client(server, "--json", str(tmp_path / "missing" / "result.json"), *QUICK)
     assert done.returncode == 1
     assert "cannot write" in done.stderr

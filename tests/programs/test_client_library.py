@@ -95,7 +95,7 @@ def test_an_answer(example: Path) -> None:
         assert ask(example, "localhost", port) == (0, "answer\n", "")
 
 
-def test_a_name_that_nobody_knows(example: Path, private: Namespace) -> None:
+def test_a_name_that_none_knows(example: Path, private: Namespace) -> None:
     assert ask(*private.enter, example, "late.netdyno.test", 9) == failed("resolve", "other")
 
 
@@ -108,7 +108,7 @@ def test_a_name_server_that_says_nothing(example: Path, private: Namespace, tmp_
         assert ask(*private.enter, example, "late.netdyno.test", 9) == failed("resolve", "timed out")
 
 
-def test_a_port_where_nobody_listens(example: Path) -> None:
+def test_a_port_where_nothing_listens(example: Path) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         assert ask(example, "127.0.0.1", bound.getsockname()[1]) == failed("connect", "refused")

@@ -67,7 +67,7 @@ def fake(tmp_path: Path) -> tuple[str, ...]:
     return ("env", f"PYTHONPATH={ROOT / 'python'}", sys.executable, "-P", str(MAIN), str(program))
 
 
-def test_it_asks_for_what_source_d_asked_for(client: ModuleType) -> None:
+def test_it_requests_what_source_d_requested(client: ModuleType) -> None:
     options = ("-c", "100", "--connect-rate", "100", "--rate", "1000/conn", "--duration", "10s")
     command = client.command(client.parse(["tcpkali", URL, *options]))
     percents = command.pop(command.index("--latency-percentiles") + 1).split(",")
@@ -154,7 +154,7 @@ def test_where_it_does_not_come_to_its_end_it_is_ended(fake: tuple[str, ...]) ->
     assert done.stderr == "tcpkali: tcpkali did not have its connections within 5.2 s\n"
 
 
-def test_the_result_goes_to_stdout_when_asked(fake: tuple[str, ...]) -> None:
+def test_the_result_goes_to_stdout_when_requested(fake: tuple[str, ...]) -> None:
     options = ("-c", "2", "--connect-rate", "100", "--rate", "10/conn", "--duration", "100ms", "--json", "-")
     done = run(fake, URL, *options)
     assert done.stdout.count("\n") == 1

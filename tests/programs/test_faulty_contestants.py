@@ -161,7 +161,7 @@ def test_each_fault_is_named(run: Run, folder: Path, contestant: str, kind: str,
     assert word in faults[kind].detail
 
 
-def test_a_single_stall_is_said_and_is_no_proof(run: Run, folder: Path) -> None:
+def test_a_single_stall_is_stated_and_is_no_proof(run: Run, folder: Path) -> None:
     findings = analyse(run).scenarios[0]
     assert standings(run)["stalling"].faults == ()
     if not undisturbed(with_the_fault(run, folder, "stalling")):

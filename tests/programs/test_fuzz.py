@@ -65,5 +65,5 @@ def test_what_it_found_can_be_tried_again() -> None:
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "all: 1 inputs")
 
 
-def test_a_target_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_target_that_is_not_there_is_stated(tmp_path: Path) -> None:
     assert fuzz("--targets", "nobody").returncode == 2

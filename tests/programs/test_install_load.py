@@ -78,7 +78,7 @@ def test_a_shell_completes_the_installed_program_by_what_is_beside_it(tmp_path: 
     assert (tmp_path / "share/zsh/site-functions/_netdyno-load").read_text().startswith("#compdef netdyno-load\n")
 
 
-def test_where_it_cannot_be_installed_is_said(tmp_path: Path) -> None:
+def test_where_it_cannot_be_installed_is_stated(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = install_load(str(tmp_path / "file"))
     assert (done.returncode, done.stdout) == (2, "")

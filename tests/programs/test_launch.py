@@ -52,7 +52,7 @@ def test_the_program_gets_its_own_arguments_before_the_options() -> None:
     assert launch("name", "any", "echo", "one", "two", "--").stdout.startswith('one two {"host":')
 
 
-def test_what_cannot_be_meant_is_told_under_the_name_of_the_server() -> None:
+def test_what_cannot_be_meant_is_reported_under_the_name_of_the_server() -> None:
     done = launch("a-server", "one", "echo", "--", "--threads", "3")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "a-server: --threads: a-server runs on exactly one thread (--help lists the options)\n"

@@ -171,7 +171,7 @@ def test_its_networks_have_the_machines_settings(rights: str, monkeypatch: pytes
         assert [end.run("cat", somaxconn) for end in link] == ["77\n", "77\n"]
 
 
-def test_who_is_at_either_end_ends_with_it() -> None:
+def test_a_program_at_either_end_ends_with_it() -> None:
     with joined() as link:
         keepers = [os.pidfd_open(end.pid) for end in link]
         # no process waits for them, they hold no pipe, and each leads a session of its own

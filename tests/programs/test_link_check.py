@@ -33,7 +33,7 @@ def measured(trip_s: float | None = 0.0402, lost_there: float = 0.01, lost_back:
     return LinkMeasurement(4000, arrived, round(arrived * (1 - lost_back)), trip_s, trip_s)
 
 
-def test_a_link_that_gives_what_was_asked_has_no_fault() -> None:
+def test_a_link_that_gives_what_was_requested_has_no_fault() -> None:
     assert find_faults(FAR, measured()) == []
     assert find_faults(FAR, measured(trip_s=0.0439)) == []  # a tenth more
     assert find_faults(FAR, measured(lost_there=0.013, lost_back=0.006)) == []  # chance
@@ -52,7 +52,7 @@ def test_a_link_that_gives_what_was_asked_has_no_fault() -> None:
         (measured(lost_back=0.0), "it should lose 1% and lost 0% on the way back"),
     ],
 )
-def test_each_way_to_be_wrong_is_told_with_its_figures(measurement: LinkMeasurement, fault: str) -> None:
+def test_each_way_to_be_wrong_is_reported_with_its_figures(measurement: LinkMeasurement, fault: str) -> None:
     assert find_faults(FAR, measurement) == [fault]
 
 
@@ -65,7 +65,7 @@ def test_where_nothing_is_to_be_lost_little_may_be() -> None:
 
 
 @given(st.floats(0, 10), st.one_of(st.none(), st.integers(1000, 10**10)))
-def test_a_link_is_asked_no_faster_than_it_and_its_ends_can_take(delay_s: float, limit_hz: int | None) -> None:
+def test_a_link_is_probed_no_faster_than_it_and_its_ends_can_take(delay_s: float, limit_hz: int | None) -> None:
     terms = Terms(delay_s=delay_s, rate_hz=limit_hz)
     assert 0 < choose_rate_hz(terms) <= 8000
     assert choose_rate_hz(terms) * 2 * delay_s <= 400.001
@@ -95,7 +95,7 @@ def test_a_link_gets_several_chances_and_no_more(monkeypatch: pytest.MonkeyPatch
     assert "measured 90.0 ms" in line
 
 
-def test_who_makes_the_link_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_maker_of_the_link_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wan, "choose_way", lambda: Way("netem"))
     assert judge("wan", FAR, measured)[0].startswith("wan, by netem: measured")
     monkeypatch.setattr(wan, "choose_way", lambda: Way("relay", "tc: no"))
@@ -114,7 +114,7 @@ def test_a_link_that_cannot_be_had_is_bad_with_its_reason() -> None:
     )
 
 
-def test_a_link_over_which_nothing_came_back_is_said_to_be_so() -> None:
+def test_a_link_over_which_nothing_came_back_is_reported() -> None:
     assert describe_measurement(LinkMeasurement(20, 0, 0, None, None)) == "measured no round trip, of 20 datagrams"
     assert len(find_faults(FAR, LinkMeasurement(20, 0, 0, None, None))) == 2
 

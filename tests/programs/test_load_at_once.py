@@ -104,7 +104,7 @@ def failed(result: LoadResult, *names: str) -> Sequence[str]:
 
 @pytest.mark.calm
 @pytest.mark.parametrize("start", ["together", "at-once"])
-def test_who_is_connected_speaks_before_the_last_one_connects(start: str) -> None:
+def test_a_client_that_is_connected_speaks_before_the_last_one_connects(start: str) -> None:
     with room() as made:
         result = load(made.url, "-c", str(CONNECTIONS), "--depth", str(DEPTH), *SLOWLY, "--start", start)
     assert result.plan.start == start
@@ -118,7 +118,7 @@ def test_who_is_connected_speaks_before_the_last_one_connects(start: str) -> Non
 @pytest.mark.calm
 @pytest.mark.parametrize("audience", ["others", "all"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_what_is_said_before_the_load_is_in_its_bytes_and_in_no_figure(audience: str, threads: int) -> None:
+def test_what_is_sent_before_the_load_is_in_its_bytes_and_in_no_figure(audience: str, threads: int) -> None:
     options = ("--audience", audience)
     command = str(build_dir() / "servers" / "threads-global-lock")
     at_once = ("--start", "at-once", *SLOWLY, "--depth", "2", "--threads", str(threads), *options)

@@ -63,7 +63,7 @@ def resets(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("rate", [(), ("--rate", "500")], ids=["closed", "open"])
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "unannounced"])
-def test_a_connection_that_the_server_closes_after_its_reply_is_made_anew(
+def test_a_connection_that_the_server_closes_after_its_reply_is_made_again(
     announced: bool, rate: tuple[str, ...]
 ) -> None:
     def serve(connection: socket.socket, _number: int) -> None:
@@ -197,7 +197,7 @@ def test_after_an_announced_end_an_order_is_given_on_the_next_connection() -> No
 
 
 @pytest.mark.parametrize(("repeatable", "sendings"), [((), 30), (("--repeatable",), 44)])
-def test_of_bytes_nobody_knows_what_they_do(repeatable: tuple[str, ...], sendings: int) -> None:
+def test_of_bytes_none_knows_what_they_do(repeatable: tuple[str, ...], sendings: int) -> None:
     booked: list[bytes] = []
 
     def serve(connection: socket.socket, _number: int) -> None:
@@ -372,7 +372,7 @@ def test_a_reply_to_head_has_no_body() -> None:
         expect_all_right(result_of(url, "-X", "HEAD", *QUICK))
 
 
-def test_the_request_is_what_was_asked_for(tmp_path: Path) -> None:
+def test_the_request_is_what_was_requested(tmp_path: Path) -> None:
     seen: set[bytes] = set()
 
     def serve(connection: socket.socket, _number: int) -> None:
@@ -393,7 +393,7 @@ def test_the_request_is_what_was_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "length_line"), [("POST", b"Content-Length: 0\r\n"), ("PUT", b"Content-Length: 0\r\n"), ("DELETE", b"")]
 )
-def test_where_a_body_has_a_meaning_it_is_said_that_there_is_none(method: str, length_line: bytes) -> None:
+def test_where_a_body_has_a_meaning_it_is_stated_that_there_is_none(method: str, length_line: bytes) -> None:
     seen: set[bytes] = set()
 
     def serve(connection: socket.socket, _number: int) -> None:
@@ -441,7 +441,7 @@ def test_where_no_reply_is_right_the_first_exchange_is_shown() -> None:
     assert re.search(r"^first came +HTTP/1.1 404 \\x1b\[2J", done.stdout, re.MULTILINE), done.stdout
 
 
-def test_several_urls_are_asked_in_turn(tmp_path: Path) -> None:
+def test_several_urls_are_requested_in_turn(tmp_path: Path) -> None:
     seen: list[bytes] = []
 
     def serve(connection: socket.socket, _number: int) -> None:
@@ -462,7 +462,7 @@ def test_a_scheme_may_be_written_in_capitals(tmp_path: Path) -> None:
         expect_all_right(result_of(f"@{tmp_path}/urls", *QUICK))
 
 
-def test_the_zone_of_an_address_is_not_told_to_the_server() -> None:
+def test_the_zone_of_an_address_is_not_sent_to_the_server() -> None:
     """It names an interface of this machine (RFC 6874, 4)."""
     seen: set[bytes] = set()
 
@@ -679,7 +679,7 @@ def test_a_message_without_an_answer_costs_its_connection_and_no_other_message()
     assert replies_of(result).faults[0].what == "no answer in time"
 
 
-def test_what_a_server_says_instead_of_a_reply_is_told() -> None:
+def test_what_a_server_says_instead_of_a_reply_is_reported() -> None:
     """memcached does this where it has too many connections: no reply to a `get` ends like this."""
 
     def serve(connection: socket.socket, _number: int) -> None:
@@ -701,7 +701,7 @@ def test_a_closed_loop_looks_for_replies_before_it_sleeps_unless_that_is_off() -
     assert spun_s["on"] > 0 or os.cpu_count() == 1
 
 
-def test_a_request_that_the_system_of_the_server_does_not_take_is_told_from_one_that_is_not_answered() -> None:
+def test_a_request_that_the_system_of_the_server_does_not_take_differs_from_one_that_is_not_answered() -> None:
     """The accept queue was full, and the server's system has forgotten the connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         most = 60  # bytes of a TCP header without any data
@@ -741,7 +741,7 @@ def test_of_a_server_that_sometimes_fails_the_right_replies_are_measured() -> No
 
 
 @pytest.mark.parametrize("right", [0, 1, 3], ids=["none", "every second", "three of four"])
-def test_a_server_that_answers_wrongly_in_time_is_not_said_to_be_slow(right: int) -> None:
+def test_a_server_that_answers_wrongly_in_time_is_not_called_slow(right: int) -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         for count, _ in enumerate(requests(connection)):
             wrong = right == 0 or count % (right + 1) == right
@@ -755,7 +755,7 @@ def test_a_server_that_answers_wrongly_in_time_is_not_said_to_be_slow(right: int
 
 
 @pytest.mark.parametrize(("status", "expected"), [("404", True), ("4xx", True), ("403", False)])
-def test_what_is_expected_can_be_said(status: str, expected: bool) -> None:
+def test_what_is_expected_can_be_stated(status: str, expected: bool) -> None:
     with http(always(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")) as url:
         result = result_of(url, "--expect-status", status, *QUICK, ends=MEASURED if expected else {1})
     assert (result.messages.received > 0) == expected
@@ -812,7 +812,7 @@ def test_a_stamp_comes_back_where_the_server_echoes_the_target() -> None:
     assert result.messages.received == replies_of(result).unexpected == 20
 
 
-def test_a_reply_that_nobody_had_asked_for_is_told() -> None:
+def test_a_reply_that_none_had_requested_is_reported() -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         for _ in requests(connection):
             connection.sendall(OK + OK)
@@ -822,7 +822,7 @@ def test_a_reply_that_nobody_had_asked_for_is_told() -> None:
     assert replies_of(result).faults[0].what == "a reply that matches no request"
 
 
-def test_a_server_that_has_left_is_told_and_ends_the_run_in_time() -> None:
+def test_a_server_that_has_left_is_reported_and_ends_the_run_in_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listens:
 
         def serve() -> None:
@@ -1049,7 +1049,7 @@ def test_replies_that_begin_with_their_length(field: str, reply: bytes) -> None:
         ("u32be", b"\0\0\0\x09abc", "no answer in time: ????abc"),
     ],
 )
-def test_a_length_that_cannot_be_is_told(field: str, reply: bytes, words: str) -> None:
+def test_a_length_that_cannot_be_is_reported(field: str, reply: bytes, words: str) -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         for _ in lines_of(connection):
             connection.sendall(reply)
@@ -1060,7 +1060,7 @@ def test_a_length_that_cannot_be_is_told(field: str, reply: bytes, words: str) -
     assert f"no reply was right: {words} to" in done.stderr
 
 
-def test_a_reply_with_another_beginning_is_told() -> None:
+def test_a_reply_with_another_beginning_is_reported() -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         for _ in lines_of(connection):
             connection.sendall(b"-ERR unknown\r\n")
@@ -1085,7 +1085,7 @@ def test_a_reply_with_another_beginning_is_told() -> None:
         (("p99.9<=1us",), 4),
     ],
 )
-def test_a_threshold_that_is_missed_is_told_by_the_end(assertions: tuple[str, ...], code: int) -> None:
+def test_a_threshold_that_is_missed_is_reported_by_the_end(assertions: tuple[str, ...], code: int) -> None:
     with http(always(OK)) as url:
         done = load(url, *QUICK, *(word for text in assertions for word in ("--assert", text)))
     assert done.returncode in {code, 3}, done  # 3: a busy machine comes before a threshold
@@ -1094,7 +1094,7 @@ def test_a_threshold_that_is_missed_is_told_by_the_end(assertions: tuple[str, ..
     assert ("MISSED" in verdicts) == (code == 4)
 
 
-def test_a_time_that_nobody_has_measured_keeps_to_no_bound() -> None:
+def test_a_time_that_none_has_measured_keeps_to_no_bound() -> None:
     """The one message is due before the window."""
     with http(always(OK)) as url:
         options = ("--rate", "1", "--warmup", "50ms", "--duration", "50ms")
@@ -1258,7 +1258,7 @@ def test_a_second_interrupt_leaves_the_whole_summary(tmp_path: Path) -> None:
     assert msgspec.json.decode(file.read_bytes(), type=LoadResult).messages.received == 1
 
 
-def test_a_ramp_that_is_cut_short_has_asked_for_its_beginning_only(tmp_path: Path) -> None:
+def test_a_ramp_that_is_cut_short_has_requested_its_beginning_only(tmp_path: Path) -> None:
     file, table = tmp_path / "result.json", tmp_path / "table.csv"
     options = ("--rate", "10..600/30s", "--warmup", "0", "--json", str(file), "--csv", str(table))
     text = interrupted(*options)
@@ -1272,7 +1272,7 @@ def test_a_ramp_that_is_cut_short_has_asked_for_its_beginning_only(tmp_path: Pat
     assert float(step[2]) == pytest.approx(plan.duration_s)
 
 
-def test_a_rate_below_one_is_said_as_it_is() -> None:
+def test_a_rate_below_one_is_stated_as_it_is() -> None:
     with http(always(OK)) as url:
         assert ", 0.4/s offered" in load(url, "--rate", "0.4", "-n", "1").stdout
 

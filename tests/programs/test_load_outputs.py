@@ -169,7 +169,7 @@ def test_errors_stand_in_every_output(tmp_path: Path) -> None:
     )
 
 
-def test_what_nobody_was_answered_has_no_times_in_any_output(tmp_path: Path) -> None:
+def test_what_was_never_answered_has_no_times_in_any_output(tmp_path: Path) -> None:
     """A stall of 0 ns would be the best moment of all."""
 
     def serve(connection: socket.socket, _number: int) -> None:
@@ -200,7 +200,7 @@ def test_what_nobody_was_answered_has_no_times_in_any_output(tmp_path: Path) -> 
     assert math.isnan(values['netdyno_load_receive_lag_seconds{quantile="0.5"}'])
 
 
-def test_the_live_view_has_no_time_where_nobody_was_answered() -> None:
+def test_the_live_view_has_no_time_where_nothing_was_answered() -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         for _ in requests(connection):
             time.sleep(0.8)
@@ -242,7 +242,7 @@ def test_a_descriptor_goes_on_where_it_stands(server: str, tmp_path: Path) -> No
     assert msgspec.json.decode((tmp_path / "json").read_bytes(), type=LoadResult).messages.sent == 5
 
 
-def test_what_cannot_be_written_is_told(server: str, tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_reported(server: str, tmp_path: Path) -> None:
     done = load(server, "-n", "5", "--json", str(tmp_path))
     assert done.returncode == 1
     assert done.stderr == f"netdyno-load: cannot write {tmp_path}: Is a directory\n"

@@ -211,7 +211,7 @@ def test_replies_in_several_pieces_are_listened_for(strace_program: str, tmp_pat
     assert "clock_nanosleep" not in after[5:]
 
 
-def test_connections_are_made_anew(server: str) -> None:
+def test_connections_are_made_again(server: str) -> None:
     done = load(server, "-c", "3", "--requests-per-connection", "2", "--json", "-", "--warmup", "20ms", "-n", "60")
     result = msgspec.json.decode(done.stdout, type=LoadResult)
     assert (result.plan.connections, result.plan.requests_per_connection) == (3, 2)
@@ -368,7 +368,7 @@ def test_in_rounds_everybody_sends_at_the_same_time(server: str) -> None:
     assert result.latency.response_ns.count == result.requests.sent
 
 
-def test_sockets_are_looked_at_no_more_often_than_told(server: str) -> None:
+def test_sockets_are_polled_no_more_often_than_requested(server: str) -> None:
     """Each answer waits for the next look, so a connection has 20 of them at most in a second of such looks. The
     wait is receive lag: the kernel has had the answers for long."""
     options = ("--look-every", "50ms", "--warmup", "100ms", "--duration", "1s", "--json", "-")
@@ -449,7 +449,7 @@ def test_a_datagram_has_no_send_buffer_option() -> None:
     assert "--send-buffer is for tcp" in done.stderr
 
 
-def test_a_connection_lingers_when_told(server: str) -> None:
+def test_a_connection_lingers_on_request(server: str) -> None:
     """It is still open when the window has long been over."""
     began = time.monotonic()
     done = load(server, "--linger", "700ms", "--warmup", "0", "--duration", "50ms")
@@ -578,7 +578,7 @@ def test_a_terminal_gets_a_live_line(server: str) -> None:
     assert b"0.5 of 0.7 s" in shown
 
 
-def test_it_says_that_nobody_listens(nobody: str, tmp_path: Path) -> None:
+def test_it_says_that_nothing_listens(nobody: str, tmp_path: Path) -> None:
     file = tmp_path / "result.json"
     done = load(nobody, "-c", "4", "--json", str(file), *QUICK)
     assert done.returncode == 1
@@ -608,7 +608,7 @@ def test_it_raises_the_soft_limit_itself(server: str) -> None:
     assert "100 of 100 established" in done.stdout
 
 
-def test_a_file_that_cannot_be_written_is_said(server: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_stated(server: str, tmp_path: Path) -> None:
     done = load(server, "--json", str(tmp_path / "missing" / "result.json"), *QUICK)
     assert done.returncode == 1
     assert "cannot write" in done.stderr
@@ -669,7 +669,7 @@ def sent_by(load_part: subprocess.Popen[str]) -> int:
 @pytest.mark.parametrize(
     ("audience", "slow", "too_many"), [("all", 0, 0), ("others", 0, 0), ("others", 1, 0), ("all", 0, 1)]
 )
-def test_each_part_of_a_chat_hears_all_that_all_have_said(
+def test_each_part_of_a_chat_hears_all_that_all_have_sent(
     audience: str, slow: int, too_many: int, tmp_path: Path
 ) -> None:
     """Each part reports the messages that it missed, of those that it learns were sent."""
@@ -704,7 +704,7 @@ def test_each_part_of_a_chat_hears_all_that_all_have_said(
         assert verified["passed"] is (too_many == 0), verified["detail"]
 
 
-def test_two_programs_make_one_load_from_the_moment_that_they_are_told(server: str, tmp_path: Path) -> None:
+def test_two_programs_make_one_load_from_a_common_moment(server: str, tmp_path: Path) -> None:
     results = [tmp_path / "1", tmp_path / "2"]
     with part(1, server, results[0]) as first, part(2, server, results[1]) as second:
         start_ns = time.monotonic_ns() + SOON_NS
@@ -729,7 +729,9 @@ def test_two_programs_make_one_load_from_the_moment_that_they_are_told(server: s
         ("go 1\n", "the start time was already [0-9]+ us ago"),
     ],
 )
-def test_who_is_told_no_moment_to_come_measures_nothing(line: str, complaint: str, server: str, tmp_path: Path) -> None:
+def test_a_program_whose_moment_has_passed_measures_nothing(
+    line: str, complaint: str, server: str, tmp_path: Path
+) -> None:
     with part(1, server, tmp_path / "result") as load_part:
         assert re.search(complaint, load_part.communicate(line, timeout=PATIENCE_S)[1])
         assert load_part.returncode == 1

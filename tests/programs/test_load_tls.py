@@ -168,7 +168,7 @@ def test_over_ipv6_and_a_socket_in_the_file_system(
 
 @pytest.mark.parametrize("reuse", ["on", "off"])
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
-def test_sessions_are_taken_up_where_that_is_asked_for(
+def test_sessions_are_taken_up_where_that_is_requested(
     authority: Authority, trusted: tuple[str, ...], version: ssl.TLSVersion, reuse: str
 ) -> None:
     context = authority.sign("sessions")
@@ -275,7 +275,7 @@ def test_a_server_that_asks_for_a_certificate_gets_it(
 
 @VERSIONS
 @pytest.mark.parametrize("scheme", ["https", "wss", "tls"])
-def test_a_server_that_asks_for_a_certificate_and_gets_none_is_told_by_its_alert(
+def test_a_server_that_asks_for_a_certificate_and_gets_none_is_reported_by_its_alert(
     authority: Authority, trusted: tuple[str, ...], version: ssl.TLSVersion, scheme: str
 ) -> None:
     """In TLS 1.3 it comes when the handshake is done for the client (RFC 8446, 4.4.2.4)."""
@@ -291,7 +291,7 @@ def test_a_server_that_asks_for_a_certificate_and_gets_none_is_told_by_its_alert
 
 
 @VERSIONS
-def test_a_certificate_that_the_server_does_not_trust_is_told_by_its_alert(
+def test_a_certificate_that_the_server_does_not_trust_is_reported_by_its_alert(
     authority: Authority, trusted: tuple[str, ...], version: ssl.TLSVersion, tmp_path: Path
 ) -> None:
     stranger = make_authority(tmp_path)
@@ -323,7 +323,7 @@ def test_openssls_server_that_asks_for_a_certificate_gets_it(authority: Authorit
     assert (result.messages.received, replies_of(result).faults) == (3, ())
 
 
-def test_a_certificate_that_cannot_be_used_is_told_at_the_start(authority: Authority, tmp_path: Path) -> None:
+def test_a_certificate_that_cannot_be_used_is_reported_at_the_start(authority: Authority, tmp_path: Path) -> None:
     own, another = own_certificate(authority, "client"), own_certificate(authority, "another")
     locked = tmp_path / "locked"
     command = ("openssl", "pkey", "-in", own.key, "-aes256", "-passout", "pass:secret", "-out", locked)
@@ -437,7 +437,7 @@ def test_a_server_that_never_shakes_hands_ends_the_run_in_time() -> None:
     assert "got none: refused 0, timed out 3" in done.stderr
 
 
-def test_a_connection_that_cannot_be_made_anew_says_why(authority: Authority, trusted: tuple[str, ...]) -> None:
+def test_a_connection_that_cannot_be_made_again_says_why(authority: Authority, trusted: tuple[str, ...]) -> None:
     good, bad = authority.sign("good"), authority.sign("bad", days=0)
 
     def serve(connection: socket.socket, number: int) -> None:
@@ -454,7 +454,7 @@ def test_a_connection_that_cannot_be_made_anew_says_why(authority: Authority, tr
     assert replies_of(result).faults[0].what.startswith("the server's certificate has expired")
 
 
-def test_who_takes_too_long_is_not_told_by_what_another_connection_ended_with(
+def test_a_slow_handshake_is_not_reported_by_the_end_of_another_connection(
     context: ssl.SSLContext, trusted: tuple[str, ...]
 ) -> None:
     def serve(connection: socket.socket, number: int) -> None:
@@ -484,7 +484,7 @@ def raw(over_tls: ssl.SSLSocket) -> socket.socket:
     return socket.socket(fileno=os.dup(over_tls.fileno()))
 
 
-def test_what_is_no_tls_after_the_handshake_is_told(context: ssl.SSLContext, trusted: tuple[str, ...]) -> None:
+def test_what_is_no_tls_after_the_handshake_is_reported(context: ssl.SSLContext, trusted: tuple[str, ...]) -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         assert isinstance(connection, ssl.SSLSocket)
         for count, _ in enumerate(requests(connection), 1):
@@ -585,7 +585,7 @@ def test_what_cannot_be_meant_is_one_line_and_exit_2(arguments: tuple[str, ...],
     assert words in line
 
 
-def test_authorities_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+def test_authorities_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("")
     done = load("https://127.0.0.1:1/", "--cacert", str(tmp_path / "empty"))
     assert done.returncode == 1

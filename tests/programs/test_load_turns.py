@@ -79,7 +79,7 @@ def test_the_slices_that_count_are_the_window_and_all_are_the_life(
         assert result.connections.established == result.connections.attempted == result.connect_ns.count == 6
 
 
-def test_nothing_counts_where_all_was_dropped_and_where_nothing_was_asked_for(tmp_path: Path) -> None:
+def test_nothing_counts_where_all_was_dropped_and_where_nothing_was_requested(tmp_path: Path) -> None:
     with server_of("threads-global-lock") as server:
         for slices in (0, 2):
             with turns(server.endpoint, tmp_path / "result", "-c", "2") as generator:

@@ -21,7 +21,7 @@ from tests.support.turns import CHAT, RPC, WAITS, WINDOW_S, server_of, turns
 pytestmark = [pytest.mark.needs_build, pytest.mark.calm]
 
 
-def test_a_slice_with_a_message_that_nobody_answers_is_the_last(tmp_path: Path) -> None:
+def test_a_slice_with_a_message_that_none_answers_is_the_last(tmp_path: Path) -> None:
     asks = (*RPC, "--service-time", "1s", "--timeout", "400ms")
     with (
         server_of("threads-global-lock", *WAITS) as server,
@@ -104,7 +104,7 @@ def test_an_interrupt_within_a_slice_ends_it_and_the_program(tmp_path: Path) -> 
     assert result.messages.lost == 0
 
 
-def test_who_loses_the_harness_ends_with_what_it_has(tmp_path: Path) -> None:
+def test_a_generator_that_loses_the_harness_ends_with_what_it_has(tmp_path: Path) -> None:
     with (
         server_of("threads-global-lock") as server,
         turns(server.endpoint, tmp_path / "result", "-c", "2") as generator,
@@ -119,7 +119,7 @@ def test_who_loses_the_harness_ends_with_what_it_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line", ["stop", "go", "go ", "go now", "go 99999999999999999999", f"go {2**63 - 1}", "go -1", "go 1 2", ""]
 )
-def test_a_line_that_is_none_is_told_and_ends_it(line: str, tmp_path: Path) -> None:
+def test_a_line_that_is_none_is_reported_and_ends_it(line: str, tmp_path: Path) -> None:
     with (
         server_of("threads-global-lock") as server,
         turns(server.endpoint, tmp_path / "result", "-c", "2") as generator,

@@ -64,7 +64,7 @@ def test_messages_of_each_kind_of_length(size: int) -> None:
         expect_all_right(result_of(url, "-c", "2", *options, *QUICK))
 
 
-def test_what_is_said(tmp_path: Path) -> None:
+def test_what_is_written_down(tmp_path: Path) -> None:
     heads: list[bytes] = []
     masks: list[bytes] = []
     received: list[tuple[int, bytes]] = []
@@ -377,7 +377,7 @@ def test_what_is_due_on_a_connection_that_is_gone_is_an_error(answers: int) -> N
     assert sum(result.timeseries.errors) >= 10
 
 
-def test_what_is_no_echo_is_told() -> None:
+def test_what_is_no_echo_is_reported() -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         agree(connection)
         for count, (opcode, payload) in enumerate(frames(connection)):

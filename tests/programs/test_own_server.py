@@ -279,7 +279,7 @@ def test_one_that_stands_already_is_loaded_observed_and_left_as_it_was(tmp_path:
     assert trial.machine.own_s > trial.server.cpu_s  # it is no child of this process, and no foreign load
 
 
-def test_of_a_process_that_is_not_known_no_figure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_process_that_is_not_known_no_figure_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two that share a port are not one server; the load itself is measured."""
     with standing("serves") as (_, url):
         folder = tmp_path / "elsewhere"
@@ -297,7 +297,7 @@ def test_of_a_process_that_is_not_known_no_figure_is_told(tmp_path: Path, monkey
     assert observation.startswith("not judged: the server's process is unknown here")
 
 
-def test_an_address_where_nobody_listens_ends_the_run_at_its_start(tmp_path: Path) -> None:
+def test_an_address_where_nothing_listens_ends_the_run_at_its_start(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     there = own.make_contestants(

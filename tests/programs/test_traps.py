@@ -44,14 +44,14 @@ def test_two_writes_before_a_read_wait_for_a_delayed_ack_on_each_side() -> None:
 
 @pytest.mark.needs_build
 @pytest.mark.parametrize("ways", [("--nodelay", "on", *SPLIT), (*NAGLE, "--write-mode", "gathered")], ids=" ".join)
-def test_no_delay_or_one_write_and_nobody_waits_for_an_ack(ways: tuple[str, ...]) -> None:
+def test_no_delay_or_one_write_and_none_waits_for_an_ack(ways: tuple[str, ...]) -> None:
     assert median_ms(ways, ways) < DELAYED_ACK_MS / 2
 
 
 # --- the page -----------------------------------------------------------------------------------------------------
 
 
-def test_every_experiment_of_a_trap_is_told_and_short() -> None:
+def test_every_experiment_of_a_trap_is_reported_and_short() -> None:
     traps = {name for name in experiment.list_names(ROOT / "experiments") if name.startswith("trap-")}
     assert traps
     assert set(re.findall(r"\./netdyno run (trap-[a-z-]+)", PAGE)) == traps

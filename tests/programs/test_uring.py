@@ -76,7 +76,7 @@ def test_a_ring_that_is_forbidden_is_one_clear_line(uring: Contestant) -> None:
     assert "io_uring_setup (forbidden by sysctl kernel.io_uring_disabled" in done.stderr
 
 
-def test_more_is_said_at_once_than_one_send_takes(uring: Contestant) -> None:
+def test_more_is_sent_at_once_than_one_send_takes(uring: Contestant) -> None:
     """IOV_MAX frames are gathered at most: sendmsg(2) refuses more."""
     with (
         serving(uring.command, "--workload", "chat") as server,

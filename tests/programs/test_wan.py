@@ -109,7 +109,7 @@ def accounted(way: Relayed) -> int:
 
 @pytest.mark.calm
 @pytest.mark.needs_build
-def test_delay_and_loss_are_those_that_were_asked_for(rights: str, log: TrialLog) -> None:
+def test_delay_and_loss_are_those_that_were_requested(rights: str, log: TrialLog) -> None:
     terms = Terms(delay_s=0.02, loss=0.1)
     with joined(terms, log) as made:
         assert [end.other_users for end in (made.server, made.load)] == [rights == "anybody"] * 2
@@ -269,7 +269,7 @@ def test_a_relay_that_dies_while_its_link_is_measured_is_a_link_that_cannot_be_h
 # --- by netem -------------------------------------------------------------------------------------------------------
 
 
-def test_what_netem_is_asked_for() -> None:
+def test_what_netem_is_requested() -> None:
     assert wan.format_netem(Terms(delay_s=0.02, loss=0.01)) == [
         "delay",
         "20000us",
@@ -292,7 +292,7 @@ def fake_tool(folder: Path, name: str, script: str) -> Path:
     return path
 
 
-def test_the_kernel_is_asked_whether_it_has_netem(
+def test_the_kernel_is_queried_whether_it_has_netem(
     ask_again: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:
@@ -406,7 +406,7 @@ def test_multicast_over_it_is_a_stated_skip(contestant: Contestant, context: Tri
     assert trial.reason == "the link wan does not carry multicast; measure it over the loopback"
 
 
-def test_a_link_that_is_not_what_was_asked_for_is_a_stated_skip(contestant: Contestant, context: TrialContext) -> None:
+def test_a_link_that_is_not_what_was_requested_is_a_stated_skip(contestant: Contestant, context: TrialContext) -> None:
     link_words = settings(SCENARIO, {}).link_words
     assert link_words == "wan with 5ms each way"
     trial = run_trial(CELL, SCENARIO, contestant, context._replace(bad_links={link_words: "it takes 9 ms"}))
@@ -420,7 +420,7 @@ def test_goodbyes_over_it_are_waited_for_as_long_as_they_need() -> None:
     assert CLOSING_S < _estimate_closing_s(far) < _estimate_closing_s(lossy)
 
 
-def test_its_levels_are_said_as_what_they_do() -> None:
+def test_its_levels_are_stated_as_what_they_do() -> None:
     assert level_words("link-delay", "20ms") == "20ms each way"
     assert level_words("link-loss", 0.01) == "0.01 of the frames lost"
 

@@ -65,7 +65,7 @@ def expect_unread(server: Server, count: int) -> None:
     )
 
 
-def test_nobody_is_read_while_the_queue_is_full() -> None:
+def test_none_is_read_while_the_queue_is_full() -> None:
     """One client has sent two requests at once. When its first is answered, the second takes the place of that one, and
     none that waits is read instead."""
     threads, workers = 2, 2 * WORKERS

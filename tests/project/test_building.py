@@ -207,7 +207,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Toy]:
     os.close(waiting)
 
 
-def test_only_what_is_asked_for_is_made_and_only_once_said(toy: Toy, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_what_is_requested_is_made_and_only_once_stated(toy: Toy, capsys: pytest.CaptureFixture[str]) -> None:
     toy.make("a")
     assert toy.made == {"a"}
     printed = capsys.readouterr()
@@ -234,7 +234,7 @@ def test_a_build_that_fails_shows_what_failed(toy: Toy, capsys: pytest.CaptureFi
     assert "c" in toy.made
 
 
-def test_nothing_is_made_where_nothing_is_asked_for_or_nothing_is_configured(
+def test_nothing_is_made_where_nothing_is_requested_or_nothing_is_configured(
     toy: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toy.make()
@@ -320,7 +320,7 @@ def test_on_a_terminal_a_build_draws_its_last_step_in_place() -> None:
     assert drawn in stream.getvalue()
 
 
-def test_with_nothing_to_do_nothing_is_said() -> None:
+def test_with_nothing_to_do_nothing_is_stated() -> None:
     checks = ["[0/2] Re-checking globbed directories...", "ninja: no work to do."]
     assert shown(io.StringIO(), [0, 60], [*checks]) == []
 

@@ -96,7 +96,9 @@ def test_the_simulated_correction_is_the_one_that_ranks(bench: ModuleType, conte
             assert math.log(bound) == pytest.approx(max(0.0, most[run, :, number].max()))
 
 
-def test_who_leads_is_found_more_often_and_equals_are_called_different_no_more_often(bench: ModuleType) -> None:
+def test_a_server_that_leads_is_found_more_often_and_equals_are_called_different_no_more_often(
+    bench: ModuleType,
+) -> None:
     leads = bench.ranked(bench.of_one_axis("normal", 5, 8, 1000, math.log(1.05) / 0.03), math.log(1.05) / 0.03)
     assert leads["chosen"][1] > 0.7 > leads["pairs"][1] > 0.5 > leads["all axes"][1]
     equals = bench.ranked(bench.of_one_axis("normal", 5, 8, 1000), 0.0)

@@ -113,7 +113,7 @@ def tree(tmp_path: Path) -> Path:
         ("servers/a/main.cpp", '#include "missing.hpp"', "there is no such file"),
     ],
 )
-def test_a_breach_is_told_by_file_line_and_include(tree: Path, file: str, line: str, breach: str) -> None:
+def test_a_breach_is_reported_by_file_line_and_include(tree: Path, file: str, line: str, breach: str) -> None:
     (tree / file).parent.mkdir(parents=True, exist_ok=True)
     (tree / file).write_text(f"#pragma once\n\n{line}\n")
     assert list(breaches(tree)) == [f"{file}:3: {line}: {breach}"]
@@ -138,6 +138,6 @@ def test_what_a_room_may_see_is_no_breach(tree: Path, file: str, line: str) -> N
     assert list(breaches(tree)) == []
 
 
-def test_a_file_in_no_room_is_told(tree: Path) -> None:
+def test_a_file_in_no_room_is_reported(tree: Path) -> None:
     (tree / "lib" / "stray.cpp").touch()
     assert list(breaches(tree)) == ["lib/stray.cpp: it stands in no room"]

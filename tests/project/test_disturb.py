@@ -68,7 +68,7 @@ def planned_s(seed: int, core: int, until_s: float) -> float:
     return float(sum(burst.end_s - burst.begin_s for burst in disturb.schedule(seed, core, until_s)))
 
 
-def test_it_takes_the_cores_from_who_else_wants_them() -> None:
+def test_it_takes_the_cores_from_others_that_want_them() -> None:
     """By its own figures. A seed with much to do in the time of the spinner; one that only woke up would say 0.1%."""
     cores = sorted(os.sched_getaffinity(0))[:2]
     seed = next(seed for seed in itertools.count() if all(planned_s(seed, core, until_s=1.5) > 0.5 for core in cores))
@@ -87,7 +87,7 @@ def test_the_exit_code_is_the_commands(command: str, code: int) -> None:
     assert TAKEN.search(done.stderr)
 
 
-def test_a_command_that_is_not_there_is_told_in_one_line() -> None:
+def test_a_command_that_is_not_there_is_reported_in_one_line() -> None:
     done = subprocess.run([*PROGRAM, "--", "/nowhere/x"], check=False, capture_output=True, text=True)
     assert (done.returncode, "/nowhere/x cannot be started: No such file" in done.stderr) == (127, True)
 
@@ -118,7 +118,7 @@ def test_kill_9_leaves_no_burner_behind() -> None:
         assert have_ended(burners)
 
 
-def test_a_signal_ends_a_time_early_and_what_was_taken_is_told_all_the_same() -> None:
+def test_a_signal_ends_a_time_early_and_what_was_taken_is_reported_all_the_same() -> None:
     with disturbing("--seconds", "1000") as (parent, burners):
         parent.send_signal(signal.SIGTERM)
         assert parent.wait(PATIENCE_S) == 128 + signal.SIGTERM
@@ -127,7 +127,7 @@ def test_a_signal_ends_a_time_early_and_what_was_taken_is_told_all_the_same() ->
         assert len(TAKEN.findall(parent.stderr.read())) == len(burners)
 
 
-def test_burners_end_at_the_bound_also_where_nobody_ends_them() -> None:
+def test_burners_end_at_the_bound_also_where_none_ends_them() -> None:
     with disturbing("--seconds", "0.5") as (parent, burners):
         parent.send_signal(signal.SIGSTOP)
         assert have_ended(burners)

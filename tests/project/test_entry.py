@@ -171,7 +171,7 @@ def test_without_rights_and_without_sudo_the_error_names_packages_and_command(tr
     assert "NETDYNO_PACKAGES=skip" in message
 
 
-def test_without_flock_nothing_is_said_to_be_setting_up(tree: Tree) -> None:
+def test_without_flock_nothing_claims_to_be_setting_up(tree: Tree) -> None:
     tree.without("flock")
     done = tree.run("list", "servers")
     assert done.returncode == 2
@@ -237,7 +237,7 @@ def test_where_no_alternative_is_offered_the_error_names_the_first(tree: Tree) -
     assert "apt-get could not install: libboost1.81-dev" in done.stderr
 
 
-def test_tests_need_more_packages_and_what_may_be_missing_is_said(tree: Tree) -> None:
+def test_tests_need_more_packages_and_what_may_be_missing_is_stated(tree: Tree) -> None:
     tree.run("run")
     tree.offer("linter")
     tree.calls()
@@ -311,7 +311,7 @@ def test_a_long_installation_says_how_far_it_is_also_on_a_pipe(tree: Tree) -> No
 
 
 @pytest.mark.parametrize(("step", "says"), [("uv", "installing Python packages"), ("cmake", "configuring")])
-def test_a_long_step_without_figures_says_what_it_said_last(tree: Tree, step: str, says: str) -> None:
+def test_a_long_step_without_figures_shows_its_last_line(tree: Tree, step: str, says: str) -> None:
     reached, go = tree.hold(step)
     with tree.seconds() as pass_by:
         process = tree.start("run")
@@ -337,7 +337,7 @@ def test_a_user_without_rights_goes_on_without_what_may_be_missing(tree: Tree) -
     assert "that this distribution lacks: browser" in done.stderr
 
 
-def test_a_system_that_is_not_debian_is_told_how_to_go_on(tree: Tree) -> None:
+def test_a_system_that_is_not_debian_reads_how_to_go_on(tree: Tree) -> None:
     tree.without("dpkg-query")
     done = tree.run("run")
     assert done.returncode == 2
@@ -352,7 +352,7 @@ def test_a_system_that_is_not_debian_is_told_how_to_go_on(tree: Tree) -> None:
         (("pacman",), "pacman -S --needed gcc boost", ("cmake", "gcc", "boost")),
     ],
 )
-def test_fedora_and_arch_are_told_their_own_names_and_go_on_when_all_is_there(
+def test_fedora_and_arch_see_their_own_names_and_go_on_when_all_is_there(
     tree: Tree, tools: tuple[str, ...], command: str, there: tuple[str, ...]
 ) -> None:
     tree.without("dpkg-query")

@@ -19,7 +19,7 @@ def test_it_decides_by_the_rule_of_gates() -> None:
 
 
 @pytest.mark.parametrize("shape", BENCH.SHAPES)
-def test_the_blocks_that_are_drawn_have_the_spread_that_is_said(shape: str) -> None:
+def test_the_blocks_that_are_drawn_have_the_spread_that_is_stated(shape: str) -> None:
     random = np.random.default_rng(3)
     blocks = np.concatenate([BENCH.SHAPES[shape](random, 500) for _ in range(40)])
     assert abs(blocks.mean()) < 0.1

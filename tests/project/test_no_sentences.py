@@ -109,7 +109,7 @@ def _is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
 
 
 @pytest.mark.parametrize("path", sources(*SILENT), ids=lambda path: str(path.relative_to(SOURCES)))
-def test_nothing_is_said_but_in_present(path: Path) -> None:
+def test_no_sentence_stands_but_in_present(path: Path) -> None:
     module = ast.parse(path.read_text())
     assert not [
         f"{told_apart(path, literal)} {literal.value!r}"

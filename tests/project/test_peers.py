@@ -108,7 +108,7 @@ def test_what_each_program_says_is_read(
     assert (read.requests, read.seconds, read.p50_us, read.p99_us, read.failed) == (*times, expected[4])
 
 
-def test_a_program_without_figures_is_told_by_its_last_words(peers: ModuleType, tmp_path: Path) -> None:
+def test_a_program_without_figures_is_reported_by_its_last_words(peers: ModuleType, tmp_path: Path) -> None:
     for peer in peers.PEERS:
         with pytest.raises(peers.UnreadableError, match="cannot connect"):
             peer.read("cannot connect", peers.Task("http://127.0.0.1:1/", 4, 2, None, tmp_path))

@@ -56,7 +56,7 @@ def test_pip_says_it_to_uv(option: str, value: str, variable: str, expected: str
 
 
 @pytest.mark.parametrize("variable", ["UV_DEFAULT_INDEX", "UV_INDEX_URL"])
-def test_what_is_said_to_uv_itself_wins(variable: str) -> None:
+def test_what_is_stated_to_uv_itself_wins(variable: str) -> None:
     environment = {variable: "https://mine.example/simple", "HOME": "/h"}
     settings = uv_environment({"index-url": "https://pip.example/simple"}, environment)
     assert "https://pip.example/simple" not in settings.values()
@@ -79,7 +79,7 @@ def test_no_index_becomes_a_flag(value: str, flags: list[str]) -> None:
     assert uv_flags({"no-index": value}) == flags
 
 
-def test_the_real_pip_is_asked_and_the_command_replaces_the_process(tmp_path: Path) -> None:
+def test_the_real_pip_is_queried_and_the_command_replaces_the_process(tmp_path: Path) -> None:
     configuration = tmp_path / "pip.conf"
     configuration.write_text("[global]\nindex-url = https://mirror.example/simple\nno-index = true\n")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}

@@ -190,7 +190,7 @@ def test_rests():
 """
 
 
-def test_a_test_that_takes_more_cpu_than_one_may_fails_and_groups_are_told_by_their_time(tmp_path: Path) -> None:
+def test_a_test_that_takes_more_cpu_than_one_may_fails_and_groups_are_reported_by_their_time(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = costly\n")
     (tmp_path / "conftest.py").write_text("from tests.support import time_spent\ntime_spent.MOST_CPU_S = 0.2\n")
     (tmp_path / "test_it.py").write_text(WORKS_AND_RESTS)

@@ -120,7 +120,7 @@ def test_a_run_is_measured_and_believed(client: Contestant, server: Contestant) 
     assert done.client.tick_lag_ns.count >= 120
 
 
-def test_nobody_has_two_requests_under_way(client: Contestant) -> None:
+def test_none_has_two_requests_under_way(client: Contestant) -> None:
     def look(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
         if peer.requests == 1:
             time.sleep(0.05)  # long enough for a second request to come, were there one
@@ -154,7 +154,7 @@ def test_a_chat_is_measured_where_the_manifest_names_it(client: Contestant, serv
     assert result.bytes.received == result.bytes.expected == totals["bytes_out"]
 
 
-def test_the_result_goes_to_stdout_when_asked(client: Contestant) -> None:
+def test_the_result_goes_to_stdout_when_requested(client: Contestant) -> None:
     with fake_server() as fake:
         done = run(client.command, fake.url, "--warmup", "0", "--duration", "100ms", "--json", "-")
     assert (done.code, done.stderr) == (0, "")

@@ -240,7 +240,7 @@ def test_a_server_that_closes_after_the_last_answer_is_no_failure(client: Contes
 # --- before the connection stands ---------------------------------------------------------------------------------
 
 
-def test_a_port_where_nobody_listens(client: Contestant) -> None:
+def test_a_port_where_nothing_listens(client: Contestant) -> None:
     with bound() as late, running(client.command, late.url, *OPTIONS) as runs:
         assert runs.wait_event("connected")["established"] == 0
         late.serve()

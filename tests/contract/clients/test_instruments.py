@@ -43,7 +43,7 @@ def test_a_signal_ends_it_early_with_its_figures(instrument: Contestant, server:
     assert done.result.plan.duration_s < 600
 
 
-def test_where_nobody_listens_it_says_so_and_has_no_result(instrument: Contestant) -> None:
+def test_where_nothing_listens_it_says_so_and_has_no_result(instrument: Contestant) -> None:
     with bound() as unanswered:
         done = run(instrument.command, unanswered.url, *LOAD, *WINDOW)
     assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)

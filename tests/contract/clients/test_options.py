@@ -70,7 +70,7 @@ def test_size(client: Contestant, size: int, mode: str) -> None:
     assert (done.failures, done.result.messages.lost, done.result.messages.corrupt) == ({}, 0, 0)
 
 
-def test_service_time_is_asked_of_the_server(client: Contestant) -> None:
+def test_service_time_is_requested_of_the_server(client: Contestant) -> None:
     service_times: set[int] = set()
 
     def note(peer: AcceptedConnection, request: wire.WorkRequest) -> bool:
@@ -150,7 +150,7 @@ def test_a_signal_within_the_window_leaves_no_linger(client: Contestant) -> None
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_it_connects_where_it_is_told(client: Contestant, host: str) -> None:
+def test_it_connects_where_the_options_say(client: Contestant, host: str) -> None:
     with fake_server() as fake:
         url = fake.url.replace("127.0.0.1", host)
         with running(client.command, url, *ENDLESS) as runs:

@@ -54,7 +54,7 @@ def test_stdout_is_a_ready_line_then_a_line_of_totals(spoken: Spoken) -> None:
 
 
 @pytest.mark.once_a_family
-def test_it_listens_where_it_is_told(spoken: Spoken, workload: str) -> None:
+def test_it_listens_where_the_options_say(spoken: Spoken, workload: str) -> None:
     for host in spoken.transport.hosts:
         with spoken.serving(workload, "--listen", f"{spoken.transport.name}://{host}:0") as server:
             if host != "localhost":
@@ -64,7 +64,7 @@ def test_it_listens_where_it_is_told(spoken: Spoken, workload: str) -> None:
 
 
 @pytest.mark.once_a_family
-def test_without_being_told_it_listens_on_loopback(spoken: Spoken) -> None:
+def test_by_default_it_listens_on_loopback(spoken: Spoken) -> None:
     if spoken.transport.arguments():
         pytest.skip("is told where to listen here")
     with spoken.serving("echo") as server:

@@ -52,7 +52,7 @@ def test_a_stranger_is_counted_and_not_answered(spoken: Spoken, workload: str) -
 
 
 @pytest.mark.once_a_family
-def test_who_says_bye_is_forgotten(spoken: Spoken, workload: str) -> None:
+def test_a_client_that_says_bye_is_forgotten(spoken: Spoken, workload: str) -> None:
     """By every thread: some of these are known to another thread than the clients that talk on."""
     with spoken.serving(workload) as server:
         with talking(spoken.transport, server, workload) as talk, joined(spoken.transport, server, 8) as crowd:
@@ -70,7 +70,7 @@ def test_who_says_bye_is_forgotten(spoken: Spoken, workload: str) -> None:
 @pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 @pytest.mark.transports("udp", "zmq+tcp")  # every member of a group hears it
-def test_who_is_forgotten_hears_no_more(spoken: Spoken, workload: str) -> None:
+def test_a_client_that_is_forgotten_hears_no_more(spoken: Spoken, workload: str) -> None:
     with (
         spoken.serving(workload, "--peer-timeout", "4s") as server,
         joined(spoken.transport, server, 8) as crowd,
@@ -92,7 +92,7 @@ def _hear(clients: list[MessageClient], talk: MessageTalk) -> bool:
 
 
 @pytest.mark.once_a_language
-def test_a_guess_throws_nobody_out(spoken: Spoken, workload: str) -> None:
+def test_a_guess_throws_none_out(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
         with joined(spoken.transport, server, 2) as (client, witness):
             old = client.token
@@ -120,7 +120,7 @@ def test_another_address_with_somebodys_token_is_another_client(spoken: Spoken, 
 
 
 @pytest.mark.once_a_language
-def test_who_has_only_said_hello_gives_way_to_a_newcomer(spoken: Spoken, workload: str) -> None:
+def test_a_client_that_has_only_sent_hello_gives_way_to_a_newcomer(spoken: Spoken, workload: str) -> None:
     """And not those that have spoken. Else HELOs from thousands of addresses shut out all others until they expire.
     The table is so large that each of a server's threads knows some of the flood."""
     room, flood = 30, 60
@@ -195,7 +195,9 @@ def _forget_what_was_said(crowd: list[MessageClient]) -> None:
             pass
 
 
-def test_who_vanishes_is_told_so_and_forgotten_and_who_speaks_is_not(spoken: Spoken, workload: str) -> None:
+def test_a_client_that_vanishes_gets_a_notice_and_is_forgotten_and_one_that_speaks_is_not(
+    spoken: Spoken, workload: str
+) -> None:
     """The test repeats where the machine kept the two speakers silent for as long as the timeout."""
     timeout_s, quiet_s = 2.0, 0.0
     for _ in range(10):
@@ -264,7 +266,7 @@ def _heard_before(client: MessageClient, awaited: bytes) -> list[bytes]:
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
-def test_who_leaves_while_it_is_served_is_answered_no_more_and_keeps_its_place_until_then(
+def test_a_client_that_leaves_while_it_is_served_is_answered_no_more_and_keeps_its_place_until_then(
     spoken: Spoken, workload: str
 ) -> None:
     with spoken.serving(workload, "--service-time", "500ms", "--peers", "1") as server:

@@ -17,7 +17,7 @@ ROOM = 400
 """Fewer than all that come, and more than all that vanish: it must be given back."""
 
 
-def test_neither_memory_nor_descriptors_grow_with_those_who_come_and_go(spoken: Spoken, workload: str) -> None:
+def test_neither_memory_nor_descriptors_grow_with_those_that_come_and_go(spoken: Spoken, workload: str) -> None:
     """A session of 64 KiB that is lost for each of them would be 30 MiB here."""
     with spoken.serving(workload, "--peer-timeout", "1s", "--peers", str(ROOM)) as server:
         descriptors = proc.descriptors(server.pid)
@@ -42,7 +42,7 @@ def test_neither_memory_nor_descriptors_grow_with_those_who_come_and_go(spoken: 
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("echo", "chat")
-def test_who_does_not_read_stops_nobody(spoken: Spoken, workload: str) -> None:
+def test_a_client_that_does_not_read_stops_none(spoken: Spoken, workload: str) -> None:
     """Much more is sent to it than its socket's buffer takes."""
     size, how_many = 1000, 1500
     with spoken.serving(workload) as server, talking(spoken.transport, server, workload) as talk:

@@ -36,7 +36,7 @@ def stop_within(server: Server, limit_s: float, *, burns: bool = False) -> dict[
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_everybody_is_told(spoken: Spoken, workload: str, how: signal.Signals) -> None:
+def test_every_member_gets_a_notice(spoken: Spoken, workload: str, how: signal.Signals) -> None:
     with spoken.serving(workload) as server, joined(spoken.transport, server, 10) as crowd:
         totals = server.stop(how)
         for client in crowd:

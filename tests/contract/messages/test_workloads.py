@@ -95,7 +95,9 @@ def test_everybody_hears_everybody_once_and_each_in_order(spoken: Spoken, worklo
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
-def test_who_comes_later_hears_those_who_were_there_and_is_heard_by_them(spoken: Spoken, workload: str) -> None:
+def test_a_client_that_comes_later_hears_those_that_were_there_and_is_heard_by_them(
+    spoken: Spoken, workload: str
+) -> None:
     """From its welcome on, whatever threads they are known to."""
     crowd: list[MessageClient] = []
     with spoken.serving(workload) as server, ExitStack() as stack:
@@ -237,7 +239,7 @@ def test_a_request_that_does_not_parse_costs_its_sender_nothing_more(spoken: Spo
     assert (totals["requests"], totals["protocol_errors"]) == (3, 3)
 
 
-def test_it_sleeps_when_nobody_speaks(spoken: Spoken, workload: str) -> None:
+def test_it_sleeps_when_no_client_speaks(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server, talking(spoken.transport, server, workload) as talk:
         talk.check()
         eventually(lambda: _sleeps(server.pid), "the server spins")

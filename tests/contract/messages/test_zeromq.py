@@ -89,7 +89,7 @@ def all_that_comes(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.once_a_family
-def test_who_speaks_no_zeromq_is_nobody_and_harms_nobody(spoken: Spoken, workload: str) -> None:
+def test_a_client_without_zeromq_is_no_member_and_harms_none(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
         with talking(spoken.transport, server, workload) as talk:
             descriptors = proc.descriptors(server.pid)
@@ -148,7 +148,7 @@ def welcomed(server: Server, routing_id: bytes, patience_s: float) -> bool:
 
 
 @pytest.mark.once_a_family
-def test_somebody_elses_routing_id_is_worth_nothing(spoken: Spoken) -> None:
+def test_the_routing_id_of_another_is_worth_nothing(spoken: Spoken) -> None:
     """ROUTER_HANDOVER is off: libzmq ignores a second client with the same id. The server's I/O thread decides which is
     the second: so that one connects when the first is known. And the server's own thread gives an id back some time
     after the descriptor is closed: a client that comes in between is ignored for as long as it is connected."""
@@ -230,9 +230,7 @@ def is_control(message: bytes) -> bool:
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
-def test_a_reader_that_stops_loses_what_is_beyond_the_mark_and_nobody_else_anything(
-    spoken: Spoken, workload: str
-) -> None:
+def test_a_reader_that_stops_loses_what_is_beyond_the_mark_and_no_other_anything(spoken: Spoken, workload: str) -> None:
     """More than the kernel's buffers take, of messages that are shared: they cost the server no memory each."""
     size, how_many, hwm = 60_000, 500, 20
     with spoken.serving(workload, "--hwm", str(hwm)) as server:
@@ -309,7 +307,9 @@ def test_requests_beyond_half_the_mark_are_dropped_and_counted(spoken: Spoken, w
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
-def test_who_is_gone_is_forgotten_with_the_first_message_that_it_does_not_get(spoken: Spoken, workload: str) -> None:
+def test_a_client_that_is_gone_is_forgotten_with_the_first_message_that_it_does_not_get(
+    spoken: Spoken, workload: str
+) -> None:
     """ZeroMQ decides when to report that: so the test talks until the place is free. All known clients have spoken, so
     none gives way. And only the one client is left to vanish."""
     with spoken.serving(workload, "--peers", "3") as server, ExitStack() as until_it_ends:
@@ -363,7 +363,7 @@ def test_thousands_connect_at_once_and_leave(spoken: Spoken, many_descriptors: i
 
 
 @pytest.mark.once_a_family
-def test_io_threads_are_as_many_as_are_asked_for(spoken: Spoken) -> None:
+def test_io_threads_are_as_many_as_are_requested(spoken: Spoken) -> None:
     threads = []
     for how_many in (1, 4):
         with spoken.serving("echo", "--io-threads", str(how_many)) as server:

@@ -179,7 +179,7 @@ def test_a_server_that_ends_is_noticed_at_once(spoken: Spoken, workload: str, ho
 
 
 @pytest.mark.once_a_family
-def test_nobody_listens(spoken: Spoken) -> None:
+def test_nothing_listens(spoken: Spoken) -> None:
     """Refused is known at once. The port is bound and stays bound."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -212,7 +212,7 @@ def test_a_server_that_is_full(spoken: Spoken, workload: str) -> None:
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("echo")
-def test_connections_come_from_where_they_are_told_to(spoken: Spoken, workload: str) -> None:
+def test_connections_come_from_where_the_options_say(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
         process = started(server.endpoint, "-c", "4", "--source-ips", "127.0.0.2,127.0.0.3", *LONG)
         eventually(lambda: _known(server, 4), "they never connect")
@@ -228,7 +228,7 @@ def _remotes(server: Server) -> list[str]:
 
 
 @pytest.mark.once_a_family
-def test_too_few_descriptors_are_told_before(spoken: Spoken) -> None:
+def test_too_few_descriptors_are_reported_before(spoken: Spoken) -> None:
     """A connection needs four: its socket's wake-up, its TCP connection, and two for its monitor."""
     process = started("zmq+tcp://127.0.0.1:9", "-c", "100", *SHORT, descriptors=300)
     _, error = process.communicate(timeout=PATIENCE_S)

@@ -47,7 +47,7 @@ def test_serve_makes_a_namespace_and_load_enters_it(server: tuple[str, ...], gen
         served.stop()
 
 
-def test_help_and_a_caller_who_insists_need_no_namespace(server: tuple[str, ...]) -> None:
+def test_help_and_a_caller_that_insists_need_no_namespace(server: tuple[str, ...]) -> None:
     done = run((*NETDYNO, "serve", "udp-multicast"), "--help")
     assert (done.code, done.stderr) == (0, "")
     assert "--multicast-anywhere" in done.stdout

@@ -99,7 +99,7 @@ def dropped_by_the_server(pid: int, port: int) -> int:
 
 
 @pytest.mark.parametrize("workload", ["echo", "chat"])
-def test_what_the_servers_socket_drops_is_lost_for_each_who_should_have_got_it(
+def test_what_the_servers_socket_drops_is_lost_for_each_of_its_recipients(
     workload: str, server: tuple[str, ...], generator: str, private: Namespace
 ) -> None:
     """The server stands still while the load goes on, until its buffer is full."""

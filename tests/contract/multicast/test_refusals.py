@@ -36,7 +36,7 @@ def test_outside_a_private_network(program: tuple[str, ...]) -> None:
     expect_refused(program, named="refused outside a private network namespace")
 
 
-def test_in_a_namespace_that_nobody_made_for_it(program: tuple[str, ...], private: Namespace) -> None:
+def test_in_a_namespace_that_none_made_for_it(program: tuple[str, ...], private: Namespace) -> None:
     expect_refused((*private.enter, *UNMARKED, *program), named="refused outside a private network namespace")
 
 
@@ -46,7 +46,7 @@ def test_with_the_mark_of_another_namespace(program: tuple[str, ...], private: N
         expect_refused((*private.enter, "env", mark, *program), named="refused outside a private network namespace")
 
 
-def test_a_caller_who_insists_is_believed(server: tuple[str, ...], private: Namespace) -> None:
+def test_a_caller_that_insists_is_believed(server: tuple[str, ...], private: Namespace) -> None:
     with launched((*private.enter, *UNMARKED, *server), "--multicast-anywhere") as serving:
         serving.wait_ready()
         serving.stop()

@@ -121,7 +121,9 @@ def test_a_broken_stream_ends_after_the_replies_it_is_owed(served: ServedContest
 
 @pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
-def test_who_stays_after_the_end_of_a_broken_stream_is_let_go(served: ServedContestant, talk: StreamTalk) -> None:
+def test_a_client_that_stays_after_the_end_of_a_broken_stream_is_let_go(
+    served: ServedContestant, talk: StreamTalk
+) -> None:
     """The server ends its stream and waits for the client to end its own, but not for ever."""
     pid = served.server.pid
     before = proc.descriptors(pid)
@@ -203,7 +205,7 @@ def test_reset(talk: StreamTalk) -> None:
 
 @pytest.mark.several_clients(True)
 @pytest.mark.once_a_language
-def test_silent_clients_hold_up_nobody(talk: StreamTalk) -> None:
+def test_silent_clients_hold_up_none(talk: StreamTalk) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(talk.client()) for _ in range(20)]
         for _ in range(3):

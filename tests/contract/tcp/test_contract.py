@@ -55,7 +55,7 @@ def test_there_is_a_contestant_for_every_workload() -> None:
     assert spoken >= {"echo", "lines", "rpc", "chat", "http"}
 
 
-def test_who_has_no_tls_says_why() -> None:
+def test_a_server_without_tls_says_why() -> None:
     """A trial over TLS is then skipped as one of a server without the option, which is no reason."""
     without = [
         contestant
@@ -82,7 +82,7 @@ def test_it_listens_on_loopback_alone(served: ServedContestant) -> None:
 
 @pytest.mark.once_a_language
 @pytest.mark.parametrize("host", ["127.0.0.2", "localhost", "0.0.0.0"])
-def test_it_listens_where_it_is_told(contestant: Contestant, host: str) -> None:
+def test_it_listens_where_the_options_say(contestant: Contestant, host: str) -> None:
     workload = contestant.manifest.workloads[0]
     scheme = "TCP" if host == "127.0.0.2" else "tcp"  # RFC 3986, 3.1: in any case
     with serving(contestant.command, "--workload", workload, "--listen", f"{scheme}://{host}:0") as server:
@@ -156,7 +156,7 @@ def test_a_workload_that_it_does_not_speak(contestant: Contestant) -> None:
         expect_refused(run(contestant.command, "--workload", workload), "--workload")
 
 
-def test_it_has_as_many_threads_as_asked_or_refuses(contestant: Contestant) -> None:
+def test_it_has_as_many_threads_as_requested_or_refuses(contestant: Contestant) -> None:
     """Or processes. Counted as the difference to one thread, since a runtime may have threads of its own."""
     if contestant.manifest.threads != "any":
         expect_refused(run(contestant.command, "--threads", "2"), "--threads")

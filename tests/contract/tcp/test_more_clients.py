@@ -83,7 +83,7 @@ def test_one_more_client_than_threads_waits_until_another_leaves(contestant: Con
 @pytest.mark.once_a_family
 @limited
 @pytest.mark.several_clients(True)
-def test_who_waits_is_bounded_by_the_backlog_and_served_in_turn(contestant: Contestant) -> None:
+def test_a_client_that_waits_is_bounded_by_the_backlog_and_served_in_turn(contestant: Contestant) -> None:
     asker = Asker(contestant)
     options = ("--workload", asker.workload, "--threads", "1", "--backlog", "3")
     with serving(contestant.command, *options) as server, ExitStack() as stack:
@@ -104,7 +104,7 @@ def test_who_waits_is_bounded_by_the_backlog_and_served_in_turn(contestant: Cont
 @pytest.mark.once_a_family
 @limited
 @pytest.mark.several_clients(True)
-def test_who_waits_when_the_server_ends_is_answered(contestant: Contestant) -> None:
+def test_a_client_that_waits_when_the_server_ends_is_answered(contestant: Contestant) -> None:
     asker = Asker(contestant)
     options = ("--workload", asker.workload, "--threads", "1")
     with serving(contestant.command, *options) as server, ExitStack() as stack:

@@ -112,7 +112,7 @@ class Crowd:
 @pytest.mark.once_a_family
 @pytest.mark.asynchronous(True)
 @pytest.mark.workloads("chat")
-def test_a_slow_reader_holds_up_nobody_and_misses_nothing(contestant: Contestant, workload: str) -> None:
+def test_a_slow_reader_holds_up_none_and_misses_nothing(contestant: Contestant, workload: str) -> None:
     """As long as its outbox has room, it is only late."""
     options = ("--workload", workload, "--outbox-limit", "1GiB", *threads_for(contestant))
     with serving(contestant.command, *options) as server, ExitStack() as stack:
@@ -334,7 +334,7 @@ def test_the_outbox_limit_decides_when_a_reader_is_too_slow(contestant: Contesta
 @pytest.mark.once_a_family
 @pytest.mark.asynchronous(True)
 @pytest.mark.workloads("chat")
-def test_who_has_read_since_the_server_looked_is_not_slow(contestant: Contestant, workload: str) -> None:
+def test_a_client_that_has_read_since_the_server_looked_is_not_slow(contestant: Contestant, workload: str) -> None:
     """The server stands still meanwhile. Then it finds at once that more than the limit was said, and that this reader,
     whose socket had taken nothing, takes more."""
     if contestant.manifest.kind == "java" or "node" in contestant.manifest.run:

@@ -138,7 +138,7 @@ def test_what_comes_during_a_service_is_served_after_it(contestant: Contestant, 
 
 @pytest.mark.once_a_language
 @pytest.mark.workloads("lines")
-def test_who_announces_an_end_gets_what_is_pending(contestant: Contestant, workload: str) -> None:
+def test_a_client_that_announces_an_end_gets_what_is_pending(contestant: Contestant, workload: str) -> None:
     """An unterminated line is echoed at the end of the stream, which close_notify is as well as a FIN."""
     with encrypting(contestant, workload) as server:
         for is_announced in (True, False):
@@ -308,7 +308,7 @@ def test_a_file_without_certificate_is_refused(contestant: Contestant, workload:
 
 @pytest.mark.once_a_language
 @pytest.mark.workloads("echo")
-def test_a_key_that_needs_a_password_is_refused_and_none_is_asked_for(
+def test_a_key_that_needs_a_password_is_refused_and_none_is_requested(
     contestant: Contestant, workload: str, tmp_path: Path
 ) -> None:
     file, both = tmp_path / "locked.pem", certificate_path(build_dir())
@@ -353,7 +353,7 @@ def test_the_path_of_a_certificate_may_hold_anything(contestant: Contestant, wor
 @pytest.mark.speaks_tls(False)
 @pytest.mark.once_a_language
 @pytest.mark.workloads("echo")
-def test_who_cannot_encrypt_refuses(contestant: Contestant, workload: str) -> None:
+def test_a_server_that_cannot_encrypt_refuses(contestant: Contestant, workload: str) -> None:
     assert "--tls: " in refused(contestant, workload, certificate_path(build_dir())).stderr
 
 

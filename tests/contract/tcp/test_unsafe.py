@@ -44,7 +44,7 @@ def verified(contestant: Contestant, mode: str, clients: int, patience: str) -> 
 @pytest.mark.unsafe(True)
 @pytest.mark.workloads("chat")
 @pytest.mark.parametrize("mode", LOADS)
-def test_what_is_said_to_be_unsafe_mixes_frames(contestant: Contestant, workload: str, mode: str) -> None:
+def test_what_is_called_unsafe_mixes_frames(contestant: Contestant, workload: str, mode: str) -> None:
     seen = []
     for clients in MORE_AND_MORE:
         seen.append(verified(contestant, mode, clients, patience="1s"))

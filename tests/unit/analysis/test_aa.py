@@ -98,7 +98,7 @@ def test_no_twin_gets_into_a_figure_ranking_or_claim(made: Callable[[], Run]) ->
     assert beside.counts.valid == 2 * without.counts.valid
 
 
-def test_a_twin_that_was_invalid_is_told_and_named_as_one() -> None:
+def test_a_twin_that_was_invalid_is_reported_and_named_as_one() -> None:
     run = with_twins(made_run(), 1.0)
     bad = replace(run.twins[0], status="struck_out", reason="generator: late")
     run = replace(run, twins=(bad, *run.twins[1:]))
@@ -223,7 +223,7 @@ def test_how_likely_a_rate_is_by_chance() -> None:
 # --- what is printed ---------------------------------------------------------------------------------------------
 
 
-def test_what_came_of_it_is_said_with_its_interval_and_the_furthest() -> None:
+def test_what_came_of_it_is_stated_with_its_interval_and_the_furthest() -> None:
     text = aa.describe_control(made_control(1, 40))
     assert "of 40 comparisons, 1 falsely differ by the ranking's method (2.5% of 40, 95% interval" in text
     assert ", 1 by a single uncorrected test at 5% (2.5% of 40, 95% interval" in text
@@ -254,7 +254,7 @@ def test_too_few_blocks_are_no_rate_of_zero() -> None:
         (0.05, 9, False, "the run was interrupted before the first comparison"),
     ],
 )
-def test_where_there_is_no_control_the_reason_is_said(share: float, blocks: int, finished: bool, why: str) -> None:
+def test_where_there_is_no_control_the_reason_is_stated(share: float, blocks: int, finished: bool, why: str) -> None:
     experiment = replace(made_twins.experiment(1).with_each(blocks=blocks), aa_share=share)
     run = replace(made_twins.measured(experiment, ()), finished_at="2026-01-01" if finished else None)
     assert aa.describe_control(made_twins.judged(run)) == f"No A/A control: {why}."

@@ -39,7 +39,7 @@ def goes_on(run: Run) -> tuple[str, ...]:
     return select_remaining(run.experiment.advise, part)
 
 
-def test_a_winner_is_taken_and_nobody_is_better() -> None:
+def test_a_winner_is_taken_and_none_is_better() -> None:
     recommendation = advice(made({"a": 10.0, "b": 13.0, "c": 20.0}))
     assert recommendation.take == ("a",)
     assert recommendation.behind == 1
@@ -49,7 +49,7 @@ def test_a_winner_is_taken_and_nobody_is_better() -> None:
     assert certainty.startswith("Every other server is shown to be worse in server CPU per message")
 
 
-def test_who_could_use_fewer_cores_is_not_held_against_the_others_and_is_named() -> None:
+def test_a_server_that_could_use_fewer_cores_is_not_held_against_the_others_and_is_named() -> None:
     """However little it costs, and from the first look on."""
     run = made({"a": 10.0, "b": 13.0, "loop": 5.0})
     four = Pinning(server=(0, 1, 2, 3), generator=(4, 5, 6, 7), note="")
@@ -110,7 +110,7 @@ def test_of_a_tie_only_those_are_taken_that_are_shown_to_be_close() -> None:
 
 
 @pytest.mark.parametrize("blocks", ADVICE_LOOKS[:2])
-def test_who_is_beaten_gets_no_further_block_after_a_look(blocks: int) -> None:
+def test_a_server_that_is_beaten_gets_no_further_block_after_a_look(blocks: int) -> None:
     costs = {"a": 10.0, "b": 9.5, "c": 30.0}
     assert goes_on(made(costs, blocks, spread=0.1)) == ("a", "b")
 
@@ -121,7 +121,7 @@ def test_between_two_looks_everybody_goes_on() -> None:
     assert goes_on(made(costs, FIRST + 1, spread=0.05)) == ("a", "b", "c")
 
 
-def test_who_was_left_out_stays_out_and_is_named() -> None:
+def test_a_server_that_was_left_out_stays_out_and_is_named() -> None:
     second, costs = ADVICE_LOOKS[1], {"a": 10.0, "b": 10.1, "c": 30.0}
     assert goes_on(made(costs, {"a": FIRST + 1, "b": FIRST + 1, "c": FIRST}, spread=0.15)) == ("a", "b")
     run = made(costs, {"a": second, "b": second, "c": FIRST}, spread=0.15)
@@ -133,7 +133,7 @@ def test_who_was_left_out_stays_out_and_is_named() -> None:
     )
 
 
-def test_who_missed_the_end_of_the_time_was_not_left_out() -> None:
+def test_a_server_that_missed_the_end_of_the_time_was_not_left_out() -> None:
     """Not beaten; or beaten, but not at a look."""
     last = ADVICE_LOOKS[1] + 1
     costs = {"a": 10.0, "b": 10.1, "c": 30.0}
@@ -141,13 +141,13 @@ def test_who_missed_the_end_of_the_time_was_not_left_out() -> None:
     assert advice(made(costs, {"a": last, "b": last, "c": FIRST + 1}, spread=0.05)).left_out == ()
 
 
-def test_it_ends_when_nobody_can_be_much_better() -> None:
+def test_it_ends_when_none_can_be_much_better() -> None:
     assert goes_on(made({"a": 10.0, "b": 20.0}, FIRST, spread=0.01)) == ()
     assert goes_on(made({"a": 10.0, "b": 10.0}, ADVICE_LOOKS[3], spread=0.01)) == ()
     assert goes_on(made({"a": 10.0, "b": 10.0}, FIRST, spread=0.2)) == ("a", "b")
 
 
-def test_who_cannot_be_run_gets_no_further_block() -> None:
+def test_a_server_that_cannot_be_run_gets_no_further_block() -> None:
     run = made({"a": 10.0, "b": 10.1, "c": 10.0}, FIRST + 1, spread=0.2)
     skipped = tuple(
         replace(trial, status="skipped", load=None, server=None) if trial.contestant == "c" else trial
@@ -198,7 +198,7 @@ def test_the_bound_is_corrected_for_as_many_as_may_be_the_best() -> None:
     assert math.log(three) == pytest.approx(0.1960, rel=1e-3)
 
 
-def test_who_was_not_compared_leaves_it_unknown() -> None:
+def test_a_server_that_was_not_compared_leaves_it_unknown() -> None:
     assert compute_deficit_bound("a", ["a", "b"], [], "lower", 0.05) == math.inf
     assert compute_deficit_bound("a", ["a"], [], "lower", 0.05) == 1
 
@@ -211,7 +211,7 @@ def with_objective(p99_ms: Mapping[str, float], blocks: int = 8) -> Run:
     return made(costs, blocks, spread=0.05, slo="p99<5ms", p99_ms=p99_ms)
 
 
-def test_who_does_not_meet_the_objective_is_not_taken_though_it_costs_least() -> None:
+def test_a_server_that_does_not_meet_the_objective_is_not_taken_though_it_costs_least() -> None:
     recommendation = advice(with_objective({"a": 50.0, "b": 2.0, "c": 1.0}))
     assert recommendation.take == ("b",)
     assert {name: recommendation.outcome(name) for name in "abc"} == {"a": "breaks", "b": "meets", "c": "meets"}
@@ -225,7 +225,7 @@ def test_who_does_not_meet_the_objective_is_not_taken_though_it_costs_least() ->
     assert re.search(r"b: p99 (1\.9|2\.0)\d ms \(95% interval 1\.\d+ ms to 2\.\d+ ms\), over 8 blocks\.", text)
 
 
-def test_who_may_yet_meet_it_is_a_rival() -> None:
+def test_a_server_that_may_yet_meet_it_is_a_rival() -> None:
     recommendation = advice(with_objective({"a": 5.0, "b": 1.0, "c": 1.0}))
     assert recommendation.outcome("a") == "open"
     assert recommendation.take == ("b",)
@@ -235,19 +235,19 @@ def test_who_may_yet_meet_it_is_a_rival() -> None:
     assert "Undecided: a." in " ".join(describe_advice(recommendation))
 
 
-def test_who_alone_meets_it_is_not_called_the_only_one_measured() -> None:
+def test_a_server_that_alone_meets_it_is_not_called_the_only_one_measured() -> None:
     first, second, *_ = describe_advice(advice(with_objective({"a": 50.0, "b": 1.0})))
     assert first == "Take b: it is the only server that is shown to meet p99 < 5 ms."
     assert second == "No other server that may meet p99 < 5 ms is left after 8 blocks."
 
 
-def test_where_nobody_is_shown_to_meet_it_that_is_said() -> None:
+def test_where_none_is_shown_to_meet_it_that_is_stated() -> None:
     recommendation = advice(with_objective({"a": 5.0, "b": 5.0}))
     assert recommendation.among == "open"
     assert "No server is shown to meet p99 < 5 ms." in " ".join(describe_advice(recommendation))
 
 
-def test_where_nobody_meets_it_the_nearest_is_named() -> None:
+def test_where_none_meets_it_the_nearest_is_named() -> None:
     recommendation = advice(with_objective({"a": 60.0, "b": 20.0}))
     assert recommendation.among == "breaks"
     text = " ".join(describe_advice(recommendation))
@@ -256,7 +256,7 @@ def test_where_nobody_meets_it_the_nearest_is_named() -> None:
     assert recommendation.settled  # more blocks would not let any server meet it
 
 
-def test_where_nobody_meets_it_all_are_compared_and_who_could_not_run_hides_nothing() -> None:
+def test_where_none_meets_it_all_are_compared_and_one_that_could_not_run_hides_nothing() -> None:
     run = made({"a": 10.0, "b": 10.0, "c": 10.0}, spread=0.2, slo="p99<5ms", p99_ms=dict.fromkeys("abc", 50.0))
     skipped = tuple(
         replace(trial, status="skipped", load=None, server=None) if trial.contestant == "c" else trial
@@ -282,7 +282,7 @@ def at_limit(run: Run, name: str, metric: str = "throughput") -> tuple[Advise, S
     return run.experiment.advise, findings, part
 
 
-def test_of_a_rate_that_is_a_bound_nobody_knows_how_much_better_it_is() -> None:
+def test_of_a_rate_that_is_a_bound_none_knows_how_much_better_it_is() -> None:
     run = made({"a": 10.0, "b": 13.0})
     for name, metric, bound in (("b", "throughput", None), ("a", "throughput", 1), ("b", "cpu", 1)):
         recommendation = judge_advice.judge(*at_limit(run, name, metric))
@@ -314,7 +314,7 @@ def test_a_time_that_is_a_bound_shows_that_a_limit_is_kept_and_not_that_it_is_br
     assert [kept.outcome for kept in judge_advice.check_objective(requested, elsewhere)] == ["breaks", "meets"]
 
 
-def test_the_objective_decides_who_gets_further_blocks() -> None:
+def test_the_objective_decides_which_get_further_blocks() -> None:
     assert goes_on(with_objective({"a": 500.0, "b": 4.8, "c": 4.9})) == ("b", "c")
     assert goes_on(with_objective({"a": 500.0, "b": 500.0})) == ()
     assert goes_on(with_objective({"a": 5.0, "b": 0.1, "c": 0.1})) == ("a", "b")

@@ -68,7 +68,7 @@ def test_one_thread_is_one_for_each_core_only_where_there_is_one_core() -> None:
     assert not places(cores=2, server=server)
 
 
-def test_who_is_told_no_number_of_threads_has_one_for_each_core() -> None:
+def test_a_server_without_a_number_of_threads_has_one_for_each_core() -> None:
     assert places(cores=2, server={"service-time": "500us"})
 
 
@@ -94,7 +94,7 @@ def test_what_lies_on_both_sides_in_one_number_is_around_it() -> None:
         {"factors": {"nodelay": ("off",)}},
     ],
 )
-def test_beyond_the_last_level_nothing_is_said(fields: dict[str, Any]) -> None:
+def test_beyond_the_last_level_nothing_is_stated(fields: dict[str, Any]) -> None:
     assert list(covered.find_nearest_cells(stored(**fields), WANTED, 1)) == []
 
 
@@ -112,7 +112,7 @@ def test_messages_are_counted_where_they_are_heard() -> None:
     )
 
 
-def test_a_cell_alone_is_ranked_as_is_asked() -> None:
+def test_a_cell_alone_is_ranked_as_is_requested() -> None:
     scenario: Scenario = replace(WANTED, name="there", metric="p99", factors={"rate": (1000, 5000)}, rate=None)
     run = made({"a": 10.0, "b": 12.0, "c": 9.0}, scenario=scenario, levels={"rate": 5000})
     more = made({"a": 99.0, "b": 12.0}, scenario=scenario, levels={"rate": 1000})

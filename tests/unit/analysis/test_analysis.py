@@ -168,7 +168,9 @@ def lossy() -> ScenarioFindings:
     return analysed(messages_run()).scenarios[0]
 
 
-def test_who_lost_more_than_the_bound_is_ranked_apart_after_those_who_delivered(lossy: ScenarioFindings) -> None:
+def test_a_server_that_lost_more_than_the_bound_is_ranked_apart_after_those_that_delivered(
+    lossy: ScenarioFindings,
+) -> None:
     order = [(standing.contestant, standing.rank, standing.apart) for standing in lossy.standings]
     assert order == [(UDP, 1, False), (EPOLL, 2, False), (ZMQ, 3, False), (LOCK, 4, False), (REUSEPORT, 5, True)]
     last = lossy.standings[-1]
@@ -304,7 +306,7 @@ def test_a_run_without_trials_says_so() -> None:
     assert empty.counts.valid == 0
 
 
-def test_one_contestant_alone_is_compared_with_nobody() -> None:
+def test_one_contestant_alone_is_compared_with_none() -> None:
     alone = analyse(with_trials(made_run(), lambda trial: trial.contestant == EPOLL))
     assert {findings.verdict for findings in alone.scenarios} == {"unopposed"}
     assert not any(findings.comparisons for findings in alone.scenarios)
@@ -393,7 +395,7 @@ def test_figures_keep_three_digits_and_a_unit() -> None:
     assert quantities.listed(["a", "b", "c"]) == "a, b and c"
 
 
-def test_how_far_the_machine_was_not_the_runs_own_is_told_of_valid_trials(analysis: Analysis) -> None:
+def test_how_far_the_machine_was_not_the_runs_own_is_reported_of_valid_trials(analysis: Analysis) -> None:
     assert analysis.machine is not None
     assert analysis.machine.trials == analysis.counts.valid
     assert analysis.machine.foreign_median == analysis.machine.foreign_most == pytest.approx(0.01)  # of two cores

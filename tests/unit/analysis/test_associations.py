@@ -144,7 +144,7 @@ def test_a_counter_that_is_ranked_differs_where_its_ranks_do() -> None:
             assert not named or worse.rank != better.rank
 
 
-def test_the_other_way_round_it_is_said_the_other_way_round() -> None:
+def test_the_other_way_round_it_is_stated_the_other_way_round() -> None:
     """A slower server that needs less CPU: fewer, not more."""
     halved = changed(
         change_contestant(
@@ -247,7 +247,7 @@ def test_each_is_compared_with_the_first_and_with_the_one_above_where_they_are_p
     assert {CALLBACKS, COROUTINES} not in [set(pair) for pair in pairs], "they cannot be told apart"
 
 
-def test_of_those_that_tie_nothing_is_said() -> None:
+def test_of_those_that_tie_nothing_is_stated() -> None:
     assert all(findings.whys == () for findings in analysed(made_run(blocks=4)).scenarios), (
         "too few blocks for any verdict"
     )

@@ -118,7 +118,7 @@ def test_no_figure_lies_outside_the_range_of_the_trials_that_it_stands_for(fille
 
 @settings(max_examples=25, deadline=None)
 @given(rates)
-def test_a_comparison_is_of_shared_blocks_and_nobody_without_one_has_a_rank(filled: Filled) -> None:
+def test_a_comparison_is_of_shared_blocks_and_none_without_one_has_a_rank(filled: Filled) -> None:
     result = findings(run_of(filled))
     blocks = {name: {block for contestant, block, _ in filled if contestant == name} for name, _, _ in filled}
     for axis in result.axes:

@@ -87,7 +87,7 @@ def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
 # --- what is printed ---------------------------------------------------------------------------------------------
 
 
-def test_a_machine_that_drifted_is_said_in_one_line() -> None:
+def test_a_machine_that_drifted_is_stated_in_one_line() -> None:
     assert summarise_drift(of_blocks([1.0] * 6, [0.5] * 6)) == (
         "The machine drifted: by the canary (round trips), the fastest block was 2.00 times as fast as the "
         "slowest, from 10.0k/s to 20.0k/s over the run. 1 trial was retried, because the machine was faster or "

@@ -94,7 +94,7 @@ def scenario(run: Run) -> ScenarioFindings:
     return analyse(run).scenarios[0]
 
 
-def test_contestants_are_ranked_by_their_capacity_and_told_apart() -> None:
+def test_contestants_are_ranked_by_their_capacity_and_distinguished() -> None:
     findings = scenario(experiment_run())
     assert [standing.contestant for standing in findings.standings] == ["fast", "middle", "slow"]
     assert (findings.verdict, answer(findings).headline, findings.better) == ("winner", "fast", "higher")
@@ -118,7 +118,7 @@ def test_two_that_do_not_differ_are_equal_within_a_bound() -> None:
     assert findings.decision.within <= 1.05
 
 
-def test_a_capacity_beyond_the_rates_is_only_a_bound_and_said_to_be() -> None:
+def test_a_capacity_beyond_the_rates_is_only_a_bound_and_called_one() -> None:
     findings = scenario(experiment_run(("strong", "fast", "weak")))
     bounds = [(standing.contestant, standing.bound) for standing in findings.standings]
     assert bounds == [("strong", "at least"), ("fast", ""), ("weak", "at most")]

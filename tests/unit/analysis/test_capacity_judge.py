@@ -149,7 +149,7 @@ def over_udp(share: float) -> LoadResult:
     return msgspec.structs.replace(result, messages=counts, plan=plan)
 
 
-def test_loss_that_nobody_speaks_of_has_the_bound_of_the_scenario() -> None:
+def test_loss_that_none_speaks_of_has_the_bound_of_the_scenario() -> None:
     assert outcome(trial(over_udp(OPEN.loss_bound)))[0] == "held"
     assert outcome(trial(over_udp(0.02))) == ("failed", Missed((), 0.02, OPEN.loss_bound))
     allowing = objective.parse("p99<5ms,lost<5%", "")

@@ -133,7 +133,7 @@ def test_trials_at_the_boundary_alternate_between_the_two_rates() -> None:
     assert all(rate != following for rate, following in itertools.pairwise(last))
 
 
-def test_an_objective_that_nothing_meets_is_said_to_be_met_by_nothing() -> None:
+def test_an_objective_that_nothing_meets_is_called_met_by_nothing() -> None:
     answer, trials = search(lambda *_: "failed")
     assert answer.ending == "none"
     assert answer.holds is None
@@ -142,7 +142,7 @@ def test_an_objective_that_nothing_meets_is_said_to_be_met_by_nothing() -> None:
     assert min(rate for rate, _ in trials) == PLAN.least_hz
 
 
-def test_an_objective_that_is_met_at_the_most_is_said_to_be_met_there() -> None:
+def test_an_objective_that_is_met_at_the_most_is_called_met_there() -> None:
     answer, trials = search(lambda *_: "held")
     assert answer.ending == "at_most"
     assert answer.holds
@@ -210,6 +210,6 @@ def test_rates_are_written_as_a_person_would() -> None:
     assert all(rate == float(f"{rate:.3g}") for rate in rates)
 
 
-def test_nothing_can_be_told_before_a_rate_was_asked_for() -> None:
+def test_nothing_can_be_decided_before_a_rate_was_requested() -> None:
     with pytest.raises(ValueError, match="no rate"):
         Search(PLAN).tell("held")

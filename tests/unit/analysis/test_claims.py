@@ -465,7 +465,7 @@ def behind(run: Run, names: Collection[str], connections: Collection[int] = (100
     return outcomes.judged(replace(run, experiment=experiment, trials=tuple(trials)))
 
 
-def test_what_the_generator_could_not_offer_refutes_nothing_and_is_told() -> None:
+def test_what_the_generator_could_not_offer_refutes_nothing_and_is_reported() -> None:
     run = made(EVERYWHERE, "throughput", but_at_1000(300, 100, 100))
     assert judged(run).verdict == "refuted"
     claim = judged(behind(run, (LOCK,)))
@@ -500,7 +500,7 @@ def test_trials_that_failed_leave_a_claim_undecided() -> None:
     assert claim.open_checks[0].why_open == "no_figures"
 
 
-def test_who_was_left_out_of_the_run_is_not_testable() -> None:
+def test_a_server_that_was_left_out_of_the_run_is_not_testable() -> None:
     run = made(FASTER, "throughput", FASTER_IS_TRUE)
     claim = judged(replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != LOCK)))
     assert claim.verdict == "not_testable"
@@ -704,7 +704,7 @@ def test_a_test_that_only_refutes_decides_where_the_others_cannot() -> None:
         assert (claim.verdict, claim.lacking) == (verdict, Skipped(LOCK, "not here") if snapshot < 200 else None)
 
 
-def test_what_was_counted_beside_a_test_that_only_refutes_is_told() -> None:
+def test_what_was_counted_beside_a_test_that_only_refutes_is_reported() -> None:
     truth = by_name(coroutines=300, lock=100, snapshot=200)
     claim = judged(made(with_one_that_only_refutes(), "throughput", truth, keys='why = "switches"'))
     assert claim.beside is not None
@@ -747,7 +747,7 @@ def test_equality_refutes_a_gain_of_a_published_size(ratio: float, verdict: str)
     assert judged(made(below, "throughput", by_name(coroutines=100, lock=100))).verdict == "refuted"
 
 
-def test_who_gains_most_milliseconds_need_not_have_grown_most() -> None:
+def test_a_server_that_gains_most_milliseconds_need_not_have_grown_most() -> None:
     """From 41 to 1195 ms is 29-fold, from 5 to 213 is 42-fold."""
     most = GROWS_MOST.replace("p99", "mean").replace("over = {", "minus = {")
 
@@ -851,7 +851,7 @@ def test_why_is_what_was_counted_on_both_sides() -> None:
     assert last / first == pytest.approx(4, rel=0.05)
 
 
-def test_loss_is_told_beside_a_claim_under_the_name_that_claims_have_for_it() -> None:
+def test_loss_is_reported_beside_a_claim_under_the_name_that_claims_have_for_it() -> None:
     claim = judged(made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "loss"'))
     assert counted(claim)[0] == "lost"
 

@@ -88,7 +88,7 @@ def shown(*runs: Run) -> str:
     return " ".join(out.getvalue().split())
 
 
-def test_it_is_told_run_by_run_and_together() -> None:
+def test_it_is_reported_run_by_run_and_together() -> None:
     printed = shown(on("Intel", 2), on("M4", 0.5))
     assert "Intel: confirmed; throughput of" in printed
     assert "M4: refuted; throughput of" in printed

@@ -171,7 +171,7 @@ def test_a_cell_is_hatched_from_the_first_excluded_trial() -> None:
     assert [cell.struck for cell in surface.rows[0].cells[:2]] == [True, False]
 
 
-def test_a_ladder_has_the_least_first_and_names_loss_and_who_is_missing() -> None:
+def test_a_ladder_has_the_least_first_and_names_loss_and_what_is_missing() -> None:
     run = filled(REALTIME + LADDER)
     run = replace(
         run,
@@ -222,7 +222,7 @@ def test_a_smaller_grid_is_drawn_as_far_as_it_was_run() -> None:
     assert next(row for row in table.rows if row[-1] == "not run")[1:3] == ("backlog 300", "325 connections")
 
 
-def test_who_is_unsafe_is_drawn_and_marked_wherever_it_is_named() -> None:
+def test_a_server_that_is_unsafe_is_drawn_and_marked_wherever_it_is_named() -> None:
     run = filled(GRID.replace("3, 4, 6, 8, 12]", "3]") + CURVES)
     assert run.experiment.scenarios[0].factors["threads"] == (1, 2, 3)
     unsafe = About(kind="server", name=FOLLY, unsafe="frames mix")
@@ -266,7 +266,7 @@ def test_the_table_has_every_value_with_interval_published_figure_and_trials() -
     assert stalled[4:] == ("9.13k/s", "6 of 6")
 
 
-def test_a_figure_of_a_metric_that_nobody_recorded_says_so() -> None:
+def test_a_figure_of_a_metric_that_none_recorded_says_so() -> None:
     run = filled(PAIRS + BARS.replace('"throughput"', '"achieved"').replace("9128.15", "1").replace("7455.03", "1"))
     chart = only(run)
     assert {cell.missing for cell in chart.spots} == {Missing(None, None)}

@@ -54,7 +54,7 @@ def answer(run: Run, factor: str = "connections", metric: str | None = None) -> 
     return result
 
 
-def test_a_flip_along_connections_is_found_and_said_with_its_interval() -> None:
+def test_a_flip_along_connections_is_found_and_stated_with_its_interval() -> None:
     result = answer(crossing_run(40.0))
     (crossing,) = result.flips.crossings
     assert result.log
@@ -69,7 +69,7 @@ def test_a_flip_along_connections_is_found_and_said_with_its_interval() -> None:
     assert [row[3] for row in list_rows(result)] == [LOCK, EPOLL, EPOLL]
 
 
-def test_those_who_could_use_different_numbers_of_cores_are_not_compared() -> None:
+def test_those_that_could_use_different_numbers_of_cores_are_not_compared() -> None:
     run = crossing_run(40.0)
     about = (
         About(kind="server", name=EPOLL, threads="one"),
@@ -96,7 +96,7 @@ def test_of_a_time_less_is_better() -> None:
     assert describe_flip(result).endswith("is proven better at 10, 100 and 1,000: the difference is at most 0%")
 
 
-def test_who_is_not_told_to_be_better_is_better_by_this_at_most() -> None:
+def test_a_server_that_is_not_proven_better_is_better_by_this_at_most() -> None:
     result = answer(crossing_run(10.0))
     (undecided,) = (point for point in result.flips.points if not point.side)
     assert undecided.interval
@@ -105,7 +105,7 @@ def test_who_is_not_told_to_be_better_is_better_by_this_at_most() -> None:
     assert describe_flip(result).endswith(f"{place}: the difference is at most {quantities.share(math.expm1(most))}")
 
 
-def test_of_bounds_nobody_knows_by_how_much_one_may_be_better() -> None:
+def test_of_bounds_none_knows_by_how_much_one_may_be_better() -> None:
     at_limit = dataclasses.replace(answer(crossing_run(10.0)), bounded=(10.0,))
     assert describe_flip(at_limit).endswith(
         "undecided at 10; at 10 the generator was at its limit, which shrinks or hides a difference"
@@ -162,7 +162,9 @@ def test_a_block_without_one_of_the_two_says_nothing_there() -> None:
         (EPOLL, LOCK, "connections", "thruput", "unknown metric 'thruput'"),
     ],
 )
-def test_what_cannot_be_asked_is_said(first: str, second: str, factor: str, metric: str | None, message: str) -> None:
+def test_what_cannot_be_requested_is_stated(
+    first: str, second: str, factor: str, metric: str | None, message: str
+) -> None:
     with pytest.raises(UserError, match=message):
         command.find_flips(split(outcomes.judged(crossing_run(40.0))), first, second, factor, metric)
 

@@ -105,7 +105,7 @@ def test_what_is_better_passes(metric: str, factor: float) -> None:
     assert gate.decision == "passes"
 
 
-def test_who_cannot_be_told_goes_on_to_the_last_look() -> None:
+def test_an_undecided_server_goes_on_to_the_last_look() -> None:
     gate = judge_gate(made(13, {"cpu": 1.05}, spread=0.1))
     assert (gate.decision, gate.may_go_on) == ("open", True)
     gate = judge_gate(made(225, {"cpu": 1.05}, spread=0.1))
@@ -234,7 +234,9 @@ def test_where_neither_server_answers_nothing_was_measured_and_the_gate_ends() -
 
 
 @pytest.mark.parametrize("break_server", [end_early, silence])
-def test_a_fault_of_the_old_server_alone_is_told_and_passes_nothing(break_server: Callable[[Run, str], Run]) -> None:
+def test_a_fault_of_the_old_server_alone_is_reported_and_passes_nothing(
+    break_server: Callable[[Run, str], Run],
+) -> None:
     gate = judge_gate(break_server(made(5, {}), BEFORE))
     assert {row.outcome for row in gate.lines} == {"unsound"}
     assert (gate.decision, gate.may_go_on, gate.unmeasured) == ("open", False, ())
@@ -267,14 +269,14 @@ def test_where_the_generator_is_at_its_limit_no_rate_passes() -> None:
 
 
 @pytest.mark.parametrize("status", ["skipped", "failed"])
-def test_who_could_not_be_measured_is_not_waited_for(status: Status) -> None:
+def test_a_server_that_could_not_be_measured_is_not_waited_for(status: Status) -> None:
     run = made(6, {})
     gone = [replace(trial, status=status) if trial.contestant == AFTER else trial for trial in run.trials]
     gate = judge_gate(replace(run, trials=tuple(gone)))
     assert (gate.decision, gate.may_go_on) == ("unmeasured", False)
 
 
-def test_a_closed_loop_is_asked_for_no_latency_and_an_open_one_for_no_throughput() -> None:
+def test_a_closed_loop_is_held_to_no_latency_and_an_open_one_to_no_throughput() -> None:
     gate = Gate(before=BEFORE, after=AFTER, margins={"throughput": 0.05, "cpu": 0.05, "p99": 0.25})
     assert select_metrics(gate, CLOSED) == ("throughput", "cpu")
     assert select_metrics(gate, OPEN) == ("p99", "cpu")

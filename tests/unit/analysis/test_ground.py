@@ -59,7 +59,7 @@ def test_one_core_shows_no_contention_whatever_threads_run() -> None:
     )
 
 
-def test_who_runs_one_thread_beside_others_on_several_cores_is_named() -> None:
+def test_a_server_that_runs_one_thread_beside_others_on_several_cores_is_named() -> None:
     result = ground(trial("asio", 4), trial("epoll", 4), trial("folly", 4, added={"threads": 4}), trial("locks", 4))
     assert result.parallel
     assert together(result) == [((4,), ("folly", "locks")), ((1,), ("asio", "epoll"))]
@@ -89,7 +89,7 @@ def test_on_one_core_for_both_sides_the_sentence_says_that_they_share_it() -> No
     )
 
 
-def test_on_shared_cores_a_server_may_use_all_of_them_and_what_the_load_took_is_told() -> None:
+def test_on_shared_cores_a_server_may_use_all_of_them_and_what_the_load_took_is_reported() -> None:
     both = Pinning(server=(0, 1), generator=(0, 1), note="")
     result = describe_ground(SCENARIO, [replace(trial("locks", 1), pinning=both)], ABOUT)
     assert (result.server_cores, result.parallel, result.shared) == ((2,), True, True)
@@ -127,7 +127,7 @@ def test_ground_is_level_where_it_is_at_every_level_that_both_were_run_at() -> N
     assert together(result) == [((1, 4), ("folly", "locks")), ((1,), ("epoll",))]
 
 
-def test_those_who_have_somebody_to_be_compared_with_come_first() -> None:
+def test_those_that_have_another_to_be_compared_with_come_first() -> None:
     result = ground(trial("asio", 4, levels={}), trial("epoll", 4), trial("locks", 4))
     assert together(result) == [((1,), ("asio", "epoll")), ((4,), ("locks",))]
 
@@ -143,7 +143,7 @@ def test_a_server_of_ones_own_may_use_all_its_cores_unless_it_is_one_thread() ->
     assert (cores(1), cores(9)) == ((1,), (4,))
 
 
-def test_of_a_server_that_stands_already_nobody_knows_its_cores() -> None:
+def test_of_a_server_that_stands_already_none_knows_its_cores() -> None:
     there = About(kind="server", name="there", own=Own(command="", workload="echo", address="tcp://192.0.2.1:80"))
     result = describe_ground(SCENARIO, [trial("there", 0)], [*ABOUT, there], cores_allowed=2)
     assert list_caveats(result) == ()
@@ -174,12 +174,12 @@ def test_a_number_is_the_cells_or_what_the_harness_added() -> None:
     assert list_caveats(several) == ("The server had 4 cores; asio ran 2 or 4 threads.",)
 
 
-def test_who_was_skipped_ran_nothing() -> None:
+def test_a_server_that_was_skipped_ran_nothing() -> None:
     skipped = replace(trial("folly", 4, added={"threads": 4}), status="skipped", pinning=None)
     assert [ran.contestant for ran in ground(trial("asio", 4), skipped).threads] == ["asio"]
 
 
-def test_what_a_run_does_not_tell_is_not_said() -> None:
+def test_what_a_run_does_not_tell_is_not_stated() -> None:
     unpinned = trial("asio", 0)
     assert describe_ground(SCENARIO, [unpinned], ABOUT, cores_allowed=8).server_cores == (8,)
     assert describe_ground(SCENARIO, [unpinned], ABOUT).server_cores == ()

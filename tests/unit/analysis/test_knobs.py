@@ -41,7 +41,7 @@ def test_the_first_level_that_none_is_proven_better_than_is_enough() -> None:
     assert text in answer(findings).sentence
 
 
-def test_a_level_that_is_worse_is_said_to_be() -> None:
+def test_a_level_that_is_worse_is_called_worse() -> None:
     findings = of_scenario("echo", [about(LOCK, workers="1"), about(EPOLL, workers="2"), about(CALLBACKS, workers="4")])
     (text,) = describe_knobs(findings)
     assert text.startswith("workers = 2: throughput is 1.77 times that of workers = 1 [1.7")

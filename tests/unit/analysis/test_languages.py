@@ -23,7 +23,7 @@ def findings(*languages: str, blocks: int = 6) -> ScenarioFindings:
     return analyse(replace(run, about=about)).scenarios[0]
 
 
-def test_within_each_language_those_that_nobody_of_it_beats_are_named() -> None:
+def test_within_each_language_those_that_none_of_it_beats_are_named() -> None:
     result = findings("Rust", "C++", "C++")
     second, third = (standing.contestant for standing in result.standings[1:3])
     (family,) = [comparison for comparison in result.comparisons if {comparison.a, comparison.b} == {second, third}]

@@ -154,7 +154,7 @@ def test_calls_stand_by_name_the_most_frequent_first_and_the_rest_as_a_sum() -> 
     assert column(shown.calls, "measured at")[EPOLL].endswith("k/s")
 
 
-def test_who_was_not_traced_is_named_with_the_reason() -> None:
+def test_a_server_that_was_not_traced_is_named_with_the_reason() -> None:
     reason = "strace is not installed (package strace)"
     shown = view(
         with_traces(traced(EPOLL, call("read", 1000)), *(traced(name, reason=reason) for name in (LOCK, SNAPSHOT)))
@@ -174,7 +174,7 @@ def test_a_run_in_which_nothing_was_traced_says_so_and_has_what_was_counted() ->
     assert column(shown.counted, "segments and datagrams")[EPOLL] == "\N{EN DASH}"
 
 
-def test_everybody_moves_the_same_or_it_is_said_who_does_not() -> None:
+def test_all_move_the_same_or_those_that_do_not_are_named() -> None:
     run = made_run()
     assert view(run).same_bytes == "All contestants move the same: 31.0 bytes in and 31.0 bytes out per message."
 

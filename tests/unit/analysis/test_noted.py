@@ -37,7 +37,7 @@ def run_with(*audits: Audit) -> Run:
     return replace(run, experiment=experiment, trials=tuple(map(note, trials)))
 
 
-def test_it_is_told_in_the_table_and_in_the_report() -> None:
+def test_it_is_reported_in_the_table_and_in_the_report() -> None:
     run = run_with(LEFT, VISITED)
     analysis = analyse(run)
     (findings,) = analysis.scenarios

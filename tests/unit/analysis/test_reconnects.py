@@ -37,6 +37,6 @@ def test_it_is_named_with_the_replies_of_a_connection() -> None:
     assert text in list_caveats(findings)
 
 
-def test_nothing_is_said_of_connections_that_stay() -> None:
+def test_nothing_is_stated_of_connections_that_stay() -> None:
     (findings,) = analyse(run_with(0, 0)).scenarios
     assert findings.reconnected == ()

@@ -115,11 +115,11 @@ def test_cells_of_one_run_only_are_counted_and_not_compared() -> None:
     assert comparison.alone == len({(compared.scenario, compared.level) for compared in comparison.cells})
 
 
-def test_who_is_unsafe_is_in_no_comparison() -> None:
+def test_a_server_that_is_unsafe_is_in_no_comparison() -> None:
     assert EPOLL not in {compared.contestant for compared in compare_runs(unsafe_run(), unsafe_run()).cells}
 
 
-def test_another_metric_is_another_cell_and_another_load_is_said() -> None:
+def test_another_metric_is_another_cell_and_another_load_is_stated() -> None:
     run = made_run()
     first, *rest = run.experiment.scenarios
     expected: tuple[tuple[dict[str, str | float], str], ...] = (
@@ -172,7 +172,7 @@ def text(first: Run, second: Run) -> str:
     return re.sub(r"\s+", " ", out.getvalue())
 
 
-def test_differences_are_told_before_any_figure() -> None:
+def test_differences_are_reported_before_any_figure() -> None:
     run = made_run()
     second = changed(run, faster(3.0), environment=run.environment | {"compiler": "clang 14"}, run_id="other")
     output = text(run, second)

@@ -161,7 +161,7 @@ def test_a_number_of_cores_with_few_blocks_does_not_empty_the_fit_of_the_others(
     assert scaling.contention is None
 
 
-def test_who_is_slower_on_more_cores_is_not_said_to_be_serial() -> None:
+def test_a_server_that_is_slower_on_more_cores_is_not_called_serial() -> None:
     run = run_on_cores()
     (findings,) = analyse(run).scenarios
     slow = dataclasses.replace(findings.scaling[0], serial=Estimate(1.2, None, ()))

@@ -52,7 +52,7 @@ def test_of_a_cell_that_was_measured_twice_the_first_is_ranked() -> None:
     assert [trial for trial, _ in part.ranked] == [trial for trial, _ in parts(run)["echo"].ranked]
 
 
-def test_who_is_unsafe_or_no_contestant_is_in_nothing_else() -> None:
+def test_a_server_that_is_unsafe_or_no_contestant_is_in_nothing_else() -> None:
     unsafe = parts(unsafe_run())["echo"]
     assert EPOLL not in unsafe.contestants
     assert {trial.contestant for trial in unsafe.unsafe[EPOLL]} == {EPOLL}
@@ -87,7 +87,7 @@ def test_the_lossy_and_the_faulty_are_each_ranked_among_themselves() -> None:
     assert sorted(sum(of_echo, ())) == list(echo.contestants)
 
 
-def test_who_lost_and_failed_is_faulty() -> None:
+def test_a_server_that_lost_and_failed_is_faulty() -> None:
     (part,) = parts(messages_run()).values()
     failed = next(trial for trial in part.trials if trial.contestant == REUSEPORT)
     (group,) = group_peers(dataclasses.replace(part, trials=(*part.trials, replace(failed, status="faulty"))))
@@ -101,7 +101,7 @@ def test_of_a_capacity_all_are_peers() -> None:
 
 
 @pytest.mark.parametrize("make", [made_run, troubled_run, messages_run], ids=["made", "troubled", "messages"])
-def test_the_ranking_compares_peers_and_nobody_else(make: Callable[[], Run]) -> None:
+def test_the_ranking_compares_peers_and_no_other(make: Callable[[], Run]) -> None:
     run = make()
     groups = {name: only for name, part in parts(run).items() for (only,) in [group_peers(part)]}
     group_of = {
@@ -115,7 +115,7 @@ def test_the_ranking_compares_peers_and_nobody_else(make: Callable[[], Run]) -> 
             assert group_of[findings.scenario.name, comparison.a] == group_of[findings.scenario.name, comparison.b]
 
 
-def test_the_precision_is_asked_of_the_comparisons_of_the_ranking() -> None:
+def test_the_precision_is_requested_of_the_comparisons_of_the_ranking() -> None:
     """A faulty contestant is not ranked with the others, and nothing waits for an interval to it."""
     run = outcomes.judged(made_run())
     part = select_part(run, replace(run.experiment.scenarios[0], precision=0.05))

@@ -45,7 +45,7 @@ def sentences(run: Run) -> tuple[str, ...]:
     return printed
 
 
-def test_it_is_told_with_the_worst_trial_in_the_table_and_in_the_report() -> None:
+def test_it_is_reported_with_the_worst_trial_in_the_table_and_in_the_report() -> None:
     run = run_with((9, 2), (6, 5), (8, 3), (5, 6))
     (text,) = sentences(run)
     assert text.startswith(

@@ -104,7 +104,7 @@ def test_the_report_marks_it_and_never_ranks_it(unsafe_analysis: Analysis) -> No
         assert LOCK in table
 
 
-def test_where_nobody_is_unsafe_nothing_is_said() -> None:
+def test_where_none_is_unsafe_nothing_is_stated() -> None:
     analysis = analysed(made_run())
     assert all(findings.unsafe == () for findings in analysis.scenarios)
     page = page_without_panels(analysis)
@@ -112,7 +112,7 @@ def test_where_nobody_is_unsafe_nothing_is_said() -> None:
     assert "nsafe" not in flat(analysis)[0]
 
 
-def test_where_everybody_is_unsafe_nobody_is_ranked() -> None:
+def test_where_everybody_is_unsafe_none_is_ranked() -> None:
     about = tuple(About(kind="server", name=name, unsafe=WHY_UNSAFE) for name in MEASURED)
     run = made_run()
     run = replace(run, trials=tuple(trial for trial in run.trials if trial.contestant in MEASURED), about=about)
@@ -179,7 +179,7 @@ def test_what_is_not_ranked_is_in_no_answer_and_is_named() -> None:
         )
 
 
-def test_a_figure_draws_who_is_unsafe_and_nobody_who_is_no_contestant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_figure_draws_unsafe_servers_and_none_that_is_no_contestant(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[set[str]] = []
 
     def charts(figures: Sequence[Figure], parts: Sequence[ScenarioTrials]) -> tuple[Chart, ...]:

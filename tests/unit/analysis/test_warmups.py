@@ -56,7 +56,7 @@ def run_with(*by_level: Warmup | None) -> Run:
         ),
     ],
 )
-def test_it_is_said_in_the_table_and_in_the_report(by_level: tuple[Warmup, ...], text: str) -> None:
+def test_it_is_stated_in_the_table_and_in_the_report(by_level: tuple[Warmup, ...], text: str) -> None:
     analysis = analyse(run_with(*by_level))
     assert [warmups.describe_contestants(findings) for findings in analysis.scenarios] == [(text,), (), (), ()]
     assert text in list_caveats(analysis.scenarios[0])

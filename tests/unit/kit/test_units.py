@@ -59,7 +59,7 @@ def test_the_largest_whole_unit_is_chosen() -> None:
 
 
 @pytest.mark.parametrize("text", ["0s", "7ns", "20us", "999us", "1.5ms", "250ms", "1s", "1.5s", "90s", "2m"])
-def test_a_duration_is_said_as_people_write_it(text: str) -> None:
+def test_a_duration_is_stated_as_people_write_it(text: str) -> None:
     assert duration_words(parse_duration(text)) == text
 
 

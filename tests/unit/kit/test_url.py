@@ -81,5 +81,5 @@ def test_anything_else_is_an_error_of_one_line(text: str, why: str) -> None:
         ("multicast://239.255.0.1:0?interface=lo", "multicast://239.255.0.1:7000?interface=eth0", None),
     ],
 )
-def test_a_server_is_reached_only_where_it_was_told_to_listen(listen: str, announced: str, reached: str | None) -> None:
+def test_a_server_is_reached_only_where_it_had_to_listen(listen: str, announced: str, reached: str | None) -> None:
     assert endpoint(listen, announced) == reached

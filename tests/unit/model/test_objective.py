@@ -33,7 +33,7 @@ def losing(share: float) -> LoadResult:
         ("p50<250us, p95<1s, lost<5%", "p50 < 250 µs, p95 < 1 s and lost < 5%"),
     ],
 )
-def test_an_objective_is_read_and_said(text: str, shown: str) -> None:
+def test_an_objective_is_read_and_stated(text: str, shown: str) -> None:
     assert slo.parse(text, "--slo").text == shown
 
 

@@ -233,7 +233,7 @@ def test_a_copy_is_a_wrong_reply_unless_the_transport_may_make_copies(transport:
     assert [fault.name for fault in outcomes.faults(replace(disturbed, load=load))] == faults
 
 
-def test_beside_a_client_contestant_nobody_is_blamed() -> None:
+def test_beside_a_client_contestant_none_is_blamed() -> None:
     run = run_of([trial("verification"), trial(name=LOCK)], client="asyncio")
     assert statuses(run) == ["struck_out", "valid"]
     assert not findings(run).faulty
@@ -343,7 +343,7 @@ def test_a_server_that_refuses_every_connection_is_at_fault_and_no_generator() -
     assert not outcomes.is_beyond(replace(refused, load=paced, audits=(*refused.audits, behind)))
 
 
-def test_a_server_that_lets_nobody_stay_is_told_so_on_any_machine() -> None:
+def test_a_server_that_lets_no_client_stay_is_reported_on_any_machine() -> None:
     """The missing answers follow from that and are no fault of their own."""
 
     def name_faults(trial: Trial) -> list[str]:
@@ -366,7 +366,7 @@ def test_what_was_not_answered_at_all_is_no_bound() -> None:
     assert outcomes.by_itself(beyond) == "struck_out"
 
 
-def test_the_cause_is_told_before_what_follows_from_it() -> None:
+def test_the_cause_is_reported_before_what_follows_from_it() -> None:
     def first(faulty: Trial) -> str:
         return outcomes.faults(faulty)[0].name
 

@@ -45,7 +45,7 @@ def test_the_generator_gets_them_under_the_same_names() -> None:
     assert command[5:8] == [r"--send=PING\n", "--reply-size=7", "--repeatable"]
 
 
-def test_a_server_is_asked_for_by_the_name_of_its_address() -> None:
+def test_a_server_is_requested_by_the_name_of_its_address() -> None:
     named = own.make_contestant(
         "n", Own(command="", workload="http", address="tcp://127.0.0.1:1", host="h:1", tls=True)
     )
@@ -126,7 +126,7 @@ def test_others_skip_what_they_cannot_answer() -> None:
     assert explain_skip(THEIRS, POST, {}).startswith("theirs can only repeat the URL of a request")
 
 
-def test_a_stored_run_names_no_file_and_is_asked_for_all_that_it_sends_and_sets() -> None:
+def test_a_stored_run_names_no_file_and_permission_covers_all_that_it_sends_and_sets() -> None:
     run = make_run(POST)
     check_stored("here", POST)
     with pytest.raises(UserError, match="a request that names a file"):

@@ -102,7 +102,7 @@ def test_a_whole_run_is_believed(talk: JournalTalk) -> None:
     assert result.generator.cores_used == 0.75
 
 
-def test_who_waited_for_the_load_to_begin_was_not_waiting_for_an_answer(clock: Clock) -> None:
+def test_a_client_that_waited_for_the_load_to_begin_was_not_waiting_for_an_answer(clock: Clock) -> None:
     talk = JournalTalk(clock, replace(PLAN, warmup_ns=0), waits_ns=500 * MS)
     talk.exchange(MS)
     response = talk.result().latency.response_ns

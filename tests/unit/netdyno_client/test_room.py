@@ -53,7 +53,7 @@ def hear(room: Room, identity: int, body: bytes) -> int | None:
     return room.speakers[identity].hear(body)
 
 
-def test_who_speaks_may_speak_again_when_the_next_one_has_heard_it() -> None:
+def test_a_client_that_speaks_may_speak_again_when_the_next_one_has_heard_it() -> None:
     room = opened()
     body = speak(room, 2)
     assert hear(room, 1, body) is None
@@ -99,14 +99,14 @@ def test_what_one_has_not_heard_is_lost() -> None:
     assert "verification" in [audit.name for audit in result(room).audits if not audit.passed]
 
 
-def test_who_could_not_connect_is_no_recipient_and_no_witness() -> None:
+def test_a_client_that_could_not_connect_is_no_recipient_and_no_witness() -> None:
     room = opened(1)
     body = speak(room, 0)
     assert hear(room, 2, body) == 0
     assert (room.has_heard_all, result(room).messages.expected) == (True, 1)
 
 
-def test_who_leaves_is_followed_by_the_next_witness_and_what_it_missed_is_lost() -> None:
+def test_a_client_that_leaves_is_followed_by_the_next_witness_and_what_it_missed_is_lost() -> None:
     room = opened()
     body = speak(room, 0)
     room.speakers[1].failed(Failure.RESET)
@@ -115,7 +115,7 @@ def test_who_leaves_is_followed_by_the_next_witness_and_what_it_missed_is_lost()
     assert result(room).messages.lost == 1
 
 
-def test_what_comes_twice_or_late_is_counted_and_lets_nobody_speak() -> None:
+def test_what_comes_twice_or_late_is_counted_and_lets_none_speak() -> None:
     room = opened()
     first, second = speak(room, 0), speak(room, 0)
     assert hear(room, 1, second) == 0
@@ -128,7 +128,7 @@ def test_what_comes_twice_or_late_is_counted_and_lets_nobody_speak() -> None:
 @pytest.mark.parametrize(
     ("identity", "sequence"), [(0, 1), (1, 0), (3, 0)], ids=["not said yet", "one's own", "of nobody"]
 )
-def test_what_nobody_in_the_room_can_have_said_breaks_the_stream(identity: int, sequence: int) -> None:
+def test_what_no_member_of_the_room_can_have_sent_breaks_the_stream(identity: int, sequence: int) -> None:
     room = opened()
     speak(room, 0)
     with pytest.raises(FailedError) as failed:
@@ -137,7 +137,7 @@ def test_what_nobody_in_the_room_can_have_said_breaks_the_stream(identity: int, 
     assert result(room).messages.corrupt == 1
 
 
-def test_the_room_is_known_when_each_has_heard_somebody() -> None:
+def test_the_room_is_known_when_each_has_heard_another() -> None:
     room = opened()
     probe = room.probe()[wire.FRAME_HEADER :]
     assert wire.read_stamp(probe) == (PROBE, 0)

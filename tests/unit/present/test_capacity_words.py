@@ -36,7 +36,7 @@ def test_a_reason_is_one_line_with_its_figures(why: Reason | None, words: str) -
     assert capacity.explain_failure(why) == words
 
 
-def test_of_several_reasons_the_most_frequent_line_is_told() -> None:
+def test_of_several_reasons_the_most_frequent_line_is_reported() -> None:
     """Figures with the same text are one line."""
     reasons: list[Reason] = [NoAnswer(), Overload(9_001, 10_000), Overload(9_002, 10_000), Overload(8_000, 10_000)]
     assert capacity.find_main_reason(reasons) == "overload: 9.00k/s answered of 10.0k/s offered"

@@ -98,7 +98,7 @@ def test_a_comparison_names_both_sides_once_and_its_effect_with_the_interval() -
     assert describe_outcome(claim) == f"{what}: {claims.format_effect(check)} ({figures}); claimed above ×2"  # noqa: RUF001
 
 
-def test_what_each_side_is_divided_by_is_said_and_its_figures_are_times_that() -> None:
+def test_what_each_side_is_divided_by_is_stated_and_its_figures_are_times_that() -> None:
     grows = (
         '[claim.test]\nkind = "order"\nmetric = "p99"\ncells = { connections = 1000 }\nover = { connections = 10 }\n'
         f'along = "contestant"\nrising = ["{LOCK}", "{COROUTINES}"]\n'
@@ -216,7 +216,7 @@ def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
     assert [figure.endswith(" (12% lost)") for figure in claims.list_figures(claim.checks[0])] == [True, False]
 
 
-def test_where_the_generator_was_at_its_limit_is_told_in_order() -> None:
+def test_where_the_generator_was_at_its_limit_is_reported_in_order() -> None:
     beyond = (Cells(scenario="a", at={"connections": (1000, 100)}), Cells(scenario="a", at={"connections": (700,)}))
     assert claims.describe_generator_limit(beyond) == (
         "the generator could not offer the rate at 100, 700 or 1000 connections"

@@ -63,7 +63,7 @@ def test_it_says_how_many_of_the_trials_where_it_came_later() -> None:
     assert f"({echo.company.trials} of {echo.company.of} trials)" in sentence
 
 
-def test_under_a_quota_nothing_is_said_to_be_equal() -> None:
+def test_under_a_quota_nothing_is_called_equal() -> None:
     (sentence,) = company.list_caveats(Company(4, 4, (make_quota(0.5, cores=2),)))
     assert (
         "beside 0.5 cores that a CPU quota withheld (4 trials): a contestant that used more CPU was stopped" in sentence

@@ -62,7 +62,7 @@ def test_the_interval_is_the_bracket_of_the_levels_that_tell(crossing_analysis: 
     )
 
 
-def test_the_terminal_says_it_and_ranks_nobody(crossing_analysis: Analysis) -> None:
+def test_the_terminal_says_it_and_ranks_none(crossing_analysis: Analysis) -> None:
     out = io.StringIO()
     Console(file=out, width=200).print(render(crossing_analysis))
     text = out.getvalue()
@@ -90,7 +90,7 @@ def test_without_a_crossing_there_is_no_band() -> None:
     assert "Undecided" in section
 
 
-def test_a_level_without_a_valid_trial_is_told() -> None:
+def test_a_level_without_a_valid_trial_is_reported() -> None:
     run = crossing_run(40.0)
     trials = tuple(trial for trial in run.trials if trial.levels["connections"] != 1000 or trial.contestant != LOCK)
     partial = analyse(replace(run, trials=trials, experiment=replace(run.experiment, flips=(FLIP,), claims=())))
@@ -103,7 +103,7 @@ def test_however_much_better_one_is_ticks_are_few(reach: float, ticks: int) -> N
     assert len(flips._list_ticks(reach)) == ticks
 
 
-def test_programs_are_told_the_same(crossing_analysis: Analysis) -> None:
+def test_programs_read_the_same(crossing_analysis: Analysis) -> None:
     written = json.loads(json.dumps(make_document(crossing_analysis), allow_nan=False))
     msgspec.convert(written, derive_type(Findings))
     (flip,) = written["flips"]

@@ -133,7 +133,7 @@ def test_a_new_fault_is_not_called_worse() -> None:
     assert (suite.get("failures"), suite[0][0].tag) == ("1", "failure")
 
 
-def test_a_cpu_quota_is_said_once() -> None:
+def test_a_cpu_quota_is_stated_once() -> None:
     run = made_run()
     limited = msgspec.structs.replace(run, environment={**run.environment, "limit.cpu_quota_cores": 0.4})
     scenarios = analyse(limited).scenarios

@@ -86,7 +86,7 @@ def test_where_there_is_little_room_narrow_frames_are_left_out_of_all() -> None:
     assert len(drawn(*many, most=1)[1]) == 2
 
 
-def test_which_frames_are_missing_is_said_with_why() -> None:
+def test_which_frames_are_missing_is_stated_with_why() -> None:
     incomplete = make_profile(
         "s",
         "on-cpu",

@@ -392,7 +392,7 @@ def test_axes_that_leave_the_choice_to_a_later_one_are_named() -> None:
     assert " and not proven to differ by 5% in p50, p99 and CPU." in sentence
 
 
-def test_who_has_too_few_blocks_does_not_make_the_others_unknown() -> None:
+def test_a_server_that_has_too_few_blocks_does_not_make_the_others_unknown() -> None:
     run = drawn(0, 0.0, 0.002, 8, 0.0)
     fewer = tuple(trial for trial in run.trials if trial.contestant != "eel" or trial.block <= 4)
     findings = analyse(replace(run, trials=fewer)).scenarios[0]

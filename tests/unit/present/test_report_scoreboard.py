@@ -84,7 +84,7 @@ def test_where_the_generator_was_at_its_limit_rates_and_times_are_bounds_for_eve
             assert [cell.sign for cell in row.cells] == ["≥", "≤", "≤", "", ""]
 
 
-def test_who_did_something_wrong_stands_apart_with_what_it_did() -> None:
+def test_a_server_that_did_something_wrong_stands_apart_with_what_it_did() -> None:
     view = board(findings_of(troubled(), "echo"))
     reasons = {row.contestant: group.reason for group in view.groups for row in group.rows}
     assert [reasons.pop(name) for name in (LOCK, SNAPSHOT)] == [
@@ -99,7 +99,7 @@ def test_who_did_something_wrong_stands_apart_with_what_it_did() -> None:
     assert [len(group.rows) for group in view.groups] == [3, 1, 1]
 
 
-def test_who_has_no_valid_trial_is_named_with_its_fault_and_without_figures() -> None:
+def test_a_server_that_has_no_valid_trial_is_named_with_its_fault_and_without_figures() -> None:
     view = board(findings_of(troubled(), "rpc-open"))
     assert [row.contestant for row in view.groups[0].rows] == [EPOLL]
     assert {group.reason for group in view.groups[1:]} == {
@@ -198,7 +198,7 @@ def test_every_comparison_of_every_axis_stands_in_the_details() -> None:
     assert [row[-1] for row in table.rows].count("yes") == sum(apart)
 
 
-def test_retried_trials_are_told_by_contestant_and_by_cause() -> None:
+def test_retried_trials_are_reported_by_contestant_and_by_cause() -> None:
     retried = machine.make_retries_view(troubled().made_again)
     assert retried is not None
     assert {row[0]: row[1] for row in retried.by_contestant.rows if row[0] in (EPOLL, CALLBACKS)} == {
@@ -211,7 +211,7 @@ def test_retried_trials_are_told_by_contestant_and_by_cause() -> None:
     assert machine.make_retries_view(analyse_made().made_again) is None
 
 
-def test_each_audit_is_told_with_what_follows_from_it() -> None:
+def test_each_audit_is_reported_with_what_follows_from_it() -> None:
     rows = {row[0]: row[1:] for row in views.tabulate_audits(troubled().audits).rows}
     assert rows["died"] == ("server", "a fault: ranked separately", "0", "74")
     assert rows["steal"][:2] == ("machine", "retried")

@@ -17,7 +17,7 @@ PAGE = f"""<head><style>p {{ margin: 0 }}</style></head><p style="color: red">
 {TICK * OFTEN}<text class="own" style="fill: red; stroke: blue">x</text><path style="fill: none"/></svg></p>"""
 
 
-def test_what_is_said_often_becomes_a_class_and_nothing_else_changes() -> None:
+def test_what_is_stated_often_becomes_a_class_and_nothing_else_changes() -> None:
     page = share_styles(PAGE)
     assert ".st0.st0{fill: red; stroke: blue}" in page
     assert page.count('<use href="#t" class="st0" x="1"/>') == OFTEN

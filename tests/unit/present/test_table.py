@@ -77,7 +77,7 @@ def test_ties_share_a_marked_rank_and_the_undecidable_have_none(analysis: Analys
     assert not re.search(r"^ ?1=? ", few, re.MULTILINE)
 
 
-def test_excluded_trials_are_told_with_their_reason(analysis: Analysis) -> None:
+def test_excluded_trials_are_reported_with_their_reason(analysis: Analysis) -> None:
     flat = re.sub(r"\s+", " ", text(analysis))
     assert (
         "Ranked separately, for their faults: threads-snapshot gave wrong or lost replies in 1 of 18 trials: 3 "
@@ -95,7 +95,7 @@ def test_an_excluded_trial_is_one_line_of_at_most_120_characters() -> None:
     assert max(len(line.rstrip()) for line in wide.splitlines()[:6]) <= 120
 
 
-def test_the_link_is_said() -> None:
+def test_the_link_is_stated() -> None:
     run = paired_run()
     assert " over loopback in 1 block, " in re.sub(r"\s+", " ", text(analyse(run)))
     lan = replace(run, experiment=run.experiment.with_each(link="lan", link_rate="1gbit"))
@@ -136,7 +136,7 @@ def test_costs_stand_at_the_heaviest_load_that_was_measured() -> None:
     assert "figures at client netdyno-load, 100 connections, ranks and comparisons over all loads" in flat
 
 
-def test_loss_stands_beside_every_latency_and_who_lost_too_much_stands_last() -> None:
+def test_loss_stands_beside_every_latency_and_one_that_lost_too_much_stands_last() -> None:
     shown = text(analysed(messages_run()))
     assert max(len(line) for line in shown.splitlines()) <= 80
     lines = shown.splitlines()
@@ -168,7 +168,7 @@ def test_the_verdicts_on_claims_stand_before_the_rankings() -> None:
     assert "K4 not testable here Coroutines <b>win</b> (K4) here: it needs 4 cores, and there were 2" in flat
 
 
-def test_where_there_are_no_claims_nothing_is_said_of_them(analysis: Analysis) -> None:
+def test_where_there_are_no_claims_nothing_is_stated_of_them(analysis: Analysis) -> None:
     assert "claim" not in text(analysis).replace("claims any difference", "")
 
 

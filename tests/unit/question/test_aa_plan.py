@@ -73,7 +73,7 @@ def test_what_is_run_twice_is_drawn_from_the_seed_and_spread() -> None:
         assert len({kind.contestant for kind in of_seed(seed)}) == len(of_seed(seed)) == 5
 
 
-def test_nothing_is_run_twice_that_nothing_could_be_told_of() -> None:
+def test_nothing_is_run_twice_that_could_show_nothing() -> None:
     assert choose_twins(asked(0.5, blocks=FEWEST_BLOCKS - 1), servers()) == ()
     wrong = servers("ab") | {"c": contestant("c", unsafe="it races"), "d": contestant("d", unranked="a tool")}
     absent = {"e": replace(contestant("e"), available=False, why_not="not found")}
@@ -104,7 +104,7 @@ def test_a_scenario_of_fewer_blocks_has_its_twins_in_those() -> None:
     assert twins == {"f": 6, "m": 9}
 
 
-def test_the_share_is_said_in_the_file_checked_and_5_percent_by_itself(tmp_path: Path) -> None:
+def test_the_share_is_stated_in_the_file_checked_and_5_percent_by_itself(tmp_path: Path) -> None:
     text = 'question = "?"\ncontestants = ["a"]\nblocks = 6\nwarmup = "0s"\nduration = "1s"\n{}\n'
     text += '[[scenario]]\nname = "s"\nworkload = "echo"\n'
     for line, share in (("", 0.05), ("aa-share = 0", 0.0), ("aa-share = 0.25", 0.25)):

@@ -125,7 +125,7 @@ def test_a_claim_may_be_about_what_only_a_larger_size_has() -> None:
         ("blocks = 1\n", "blocks = 0\n", "key 'blocks': 0 is not a whole number of at least 1"),
     ],
 )
-def test_a_mistake_in_a_size_that_is_not_asked_for_is_one_clear_line(line: str, instead: str, message: str) -> None:
+def test_a_mistake_in_a_size_that_is_not_requested_is_one_clear_line(line: str, instead: str, message: str) -> None:
     assert line in GOOD
     with pytest.raises(UserError) as error:
         parse_at("normal", GOOD.replace(line, instead))
@@ -163,7 +163,7 @@ def test_their_claims_are_about_their_own_scenarios(folder: Path) -> None:
     assert ratio.a.at == {"connections": (1000,)}
 
 
-def test_each_is_run_at_the_size_that_is_asked_for(folder: Path) -> None:
+def test_each_is_run_at_the_size_that_is_requested(folder: Path) -> None:
     smoke = experiment.load(folder / "both.toml", "smoke")
     assert smoke.budget == "smoke"
     assert [scenario.blocks for scenario in smoke.scenarios] == [1, 2, 1, 2]

@@ -448,7 +448,7 @@ def test_a_mistake_about_clients_or_sides_is_one_clear_line(old: str, new: str, 
     assert "\n" not in str(error.value)
 
 
-def test_a_rate_is_said_in_one_way() -> None:
+def test_a_rate_is_stated_in_one_way() -> None:
     per_connection = GOOD.replace("generator-threads = 2", 'arrivals = "constant"\nrate-per-connection = 1000')
     assert parse(per_connection).scenarios[0].rate_per_connection == 1000
     with pytest.raises(UserError, match="say the same thing twice"):

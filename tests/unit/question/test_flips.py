@@ -70,7 +70,7 @@ def test_a_scenario_of_a_flip_has_no_factors_of_its_own() -> None:
         parse(toml=f"{TOML}\n[scenario.factors]\nsize = [64, 128]")
 
 
-def test_nobody_is_on_both_sides() -> None:
+def test_none_is_on_both_sides() -> None:
     parsed = parse(FLIP.replace('"threads-*"', '"*"'))
     with pytest.raises(UserError, match="'epoll-reactor' is on both sides"):
         flips.check(parsed)

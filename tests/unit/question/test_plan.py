@@ -63,7 +63,7 @@ def groups_of(cells: Sequence[Cell]) -> list[list[str]]:
 
 
 @given(seed=st.integers(min_value=0, max_value=2**63))
-def test_who_is_compared_follows_each_other(seed: int) -> None:
+def test_those_compared_follow_each_other(seed: int) -> None:
     """Each block has one group for a level, with every contestant in it, the twin included."""
     scenarios = tuple(
         Scenario(name=name, workload="echo", factors={"connections": (1, 2, 3)}, contestants=tuple("abc"), blocks=2)
@@ -212,7 +212,7 @@ def test_the_first_transport_is_the_one_that_is_measured() -> None:
     assert "backlog means nothing" in explain_skip(dual, Scenario(name="s", workload="echo", server={"backlog": 5}), {})
 
 
-def test_what_is_wanted_where_possible_goes_to_those_that_can_have_it() -> None:
+def test_what_is_requested_where_possible_goes_to_those_that_can_have_it() -> None:
     scenario = Scenario(name="s", workload="echo", where_possible={"threads": 2, "socket-buffer": 4096})
 
     def added(server: Contestant) -> dict[str, type_level]:
@@ -266,7 +266,7 @@ def test_a_cell_is_encrypted_only_where_both_sides_can() -> None:
 
 
 @pytest.mark.parametrize("threads", ["any", "one", "per-connection"])
-def test_a_thread_for_each_core_leaves_nobody_out(threads: Literal["any", "one", "per-connection"]) -> None:
+def test_a_thread_for_each_core_leaves_none_out(threads: Literal["any", "one", "per-connection"]) -> None:
     scenario = Scenario(name="s", workload="echo", connections=10)
     assert explain_skip(contestant("x", threads), scenario, {"threads": "cores"}) == ""
     pool = contestant("pool", clients="limited-by-threads")

@@ -128,7 +128,7 @@ def test_a_group_is_what_follows_each_other_and_differs_in_its_contestant_only()
     assert list(divide_into_groups([])) == []
 
 
-def test_who_was_busy_beside_others_is_so_elsewhere_until_it_was_quiet_there() -> None:
+def test_a_server_that_was_busy_beside_others_is_so_elsewhere_until_it_was_quiet_there() -> None:
     def judged(contestant: str, scenario: str, *audits: Audit) -> Any:
         return msgspec.structs.replace(record_skip(cell(0, contestant, scenario), ""), audits=audits)
 
@@ -144,7 +144,7 @@ def test_who_was_busy_beside_others_is_so_elsewhere_until_it_was_quiet_there() -
     assert not find_busy(trials, "s")
 
 
-def test_who_was_behind_is_known_by_scenario_and_levels() -> None:
+def test_a_server_that_was_behind_is_known_by_scenario_and_levels() -> None:
     def judged(scenario: str, connections: int, *audits: Audit) -> Any:
         return msgspec.structs.replace(record_skip(cell(0, "a", scenario, connections=connections), ""), audits=audits)
 

@@ -191,7 +191,7 @@ def test_a_value_that_is_larger_than_any_that_is_stored_is_refused(path: Path) -
             ask(path)
 
 
-def test_a_value_that_nobody_could_read_back_is_not_stored(path: Path) -> None:
+def test_a_value_that_could_not_be_read_back_is_not_stored(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM trial WHERE rowid = 1")
         connection.commit()
@@ -215,7 +215,7 @@ def test_pages_that_stand_for_more_rows_than_there_are_are_refused(path: Path) -
     assert "is damaged: " in why_refused(path)
 
 
-def test_who_asks_for_more_steps_than_a_file_has_bytes_is_ended(path: Path) -> None:
+def test_a_query_of_more_steps_than_a_file_has_bytes_is_ended(path: Path) -> None:
     with (
         pytest.raises(UserError, match="to read it takes more steps than its size explains"),
         opening.opened(path) as connection,

@@ -87,7 +87,7 @@ def test_a_run_of_schema_1_is_read_and_knows_nothing_about_its_contestants(path:
     assert stored.trials == (trial(0), trial(1))
 
 
-def test_a_run_of_schema_4_said_once_for_all_scenarios_what_each_says_since(path: Path) -> None:
+def test_a_run_of_schema_4_states_once_for_all_scenarios_what_each_states_since(path: Path) -> None:
     at_top = {"contestants": ["*"], "blocks": 3, "warmup_s": 0.2, "duration_s": 2.0, "timeout_s": 5.0, "link": "lan"}
     scenarios = [{"name": "echo", "workload": "echo"}, {"name": "chat", "workload": "chat"}]
     old = {"name": "tiny", "question": "Does it work?", "scenarios": scenarios, "seed": 4, **at_top}
@@ -294,7 +294,7 @@ NO_WINDOW = msgspec.json.encode(msgspec.structs.replace(MACHINE, window_s=0.0)).
         f"UPDATE trial SET trial = json_set(trial, '$.machine', json('{NO_WINDOW}'))",
     ],
 )
-def test_a_run_that_says_something_else_says_so_whatever_is_asked_of_it(path: Path, change: str) -> None:
+def test_a_run_that_says_something_else_says_so_whatever_is_requested_of_it(path: Path, change: str) -> None:
     with edit_store(path) as connection:
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("PRAGMA foreign_keys = OFF")

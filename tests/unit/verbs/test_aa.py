@@ -37,7 +37,7 @@ def test_the_long_form_has_just_so_many_comparisons(comparisons: int, names: str
     assert sum(cell.twin for cell in plan(experiment, chosen)) == comparisons * experiment.blocks
 
 
-def test_who_cannot_have_a_load_takes_no_comparison_of_it() -> None:
+def test_a_server_that_cannot_have_a_load_takes_no_comparison_of_it() -> None:
     mixed = servers("abcd") | {"e": contestant("e", workloads=("chat",))}
     experiment = aa.spread(asked(0.5), 8, mixed, {})
     assert [scenario.contestants for scenario in experiment.scenarios] == [("a", "b", "c", "d")] * 2
@@ -75,7 +75,7 @@ def test_the_exit_code_says_whether_it_is_too_often(
     assert '"aa": {"comparisons": 40, "judged": ' in capsys.readouterr().out
 
 
-def test_no_system_calls_are_traced_where_nobody_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_system_calls_are_traced_where_none_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[run.RunRequest] = []
 
     def carry_out(request: run.RunRequest, *_: object) -> run.RunResult:

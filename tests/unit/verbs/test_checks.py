@@ -153,7 +153,9 @@ def test_the_second_try_is_of_those_that_failed_and_of_no_other(machine: str, tm
     assert (tmp_path / "ran").read_text() == "unsteady steady unsteady "
 
 
-def test_steps_at_the_same_time_are_told_in_their_order_each_in_one_piece(capfd: pytest.CaptureFixture[str]) -> None:
+def test_steps_at_the_same_time_are_reported_in_their_order_each_in_one_piece(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     """The first ends only when the second releases it: they run at the same time."""
     with tempfile.TemporaryDirectory() as folder:
         pipe = Path(folder) / "pipe"

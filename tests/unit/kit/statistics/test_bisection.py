@@ -52,7 +52,7 @@ def test_it_begins_at_the_ends_and_halves_the_bracket_that_has_the_crossing() ->
     assert crossing.interval.low < 50 < crossing.interval.high <= 1.5 * crossing.interval.low
 
 
-def test_no_level_is_measured_more_once_it_is_told() -> None:
+def test_no_level_is_measured_more_once_it_is_decided() -> None:
     last = end(lambda level: math.copysign(0.2, level - 50))
     assert {point.blocks for point in last.flips.points} == {FLIP_LOOKS[0]}
 

@@ -118,7 +118,7 @@ def test_more_buckets_than_there_are_values_are_none() -> None:
         hdr.decode(base64.b64encode(outer[:4] + struct.pack(">i", len(packed)) + packed).decode())
 
 
-def test_what_is_kept_for_the_next_who_asks_cannot_be_changed() -> None:
+def test_what_is_kept_for_the_next_caller_cannot_be_changed() -> None:
     kept = hdr.decode(encoded([1, 2, 3]))
     assert hdr.decode(encoded([1, 2, 3])) is kept
     for array in (kept.highest, kept.counts):

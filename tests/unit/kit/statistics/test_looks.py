@@ -40,7 +40,7 @@ def test_what_is_left_is_within_every_look_unless_they_contradict_each_other() -
     assert looks.held(pairs(moved), 0.05) == list(looks.looks(pairs(moved), 0.05))[-1]
 
 
-def test_who_ends_at_the_look_that_suits_gets_an_interval_without_the_truth_in_few_of_the_runs() -> None:
+def test_a_server_that_ends_at_the_look_that_suits_gets_an_interval_without_the_truth_in_few_of_the_runs() -> None:
     random = np.random.default_rng(1)
     level, runs, missed, of_one = 0.2, 400, 0, 0
     for _ in range(runs):
@@ -76,7 +76,7 @@ def test_what_was_shown_at_a_look_stays_shown() -> None:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.7])
-def test_asked_after_every_block_it_errs_no_more_often_than_it_may(share: float) -> None:
+def test_consulted_after_every_block_it_errs_no_more_often_than_it_may(share: float) -> None:
     random, level = np.random.default_rng(2), 0.2
     runs = [(random.random((2, 40)) < share).tolist() for _ in range(400)]
     assert sum(looks.is_more_often(first, second, level) for first, second in runs) / len(runs) <= level

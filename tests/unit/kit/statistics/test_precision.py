@@ -52,7 +52,7 @@ def test_a_half_width_is_how_far_the_interval_goes_from_its_middle_as_a_factor()
     assert precision.half_width(pairs_of([0.1] * 4)) == math.inf
 
 
-def test_who_is_called_a_does_not_matter() -> None:
+def test_which_is_called_a_does_not_matter() -> None:
     differences = noisy(2, 30, 0.1)
     assert first_settled(differences, 0.05) == first_settled([-value for value in differences], 0.05) > EARLIEST_END
 
@@ -73,7 +73,7 @@ def test_an_interval_must_be_narrow_at_looks_in_succession() -> None:
     assert first_settled(differences, 0.06) == first + LOOKS - 1
 
 
-def test_one_wide_look_among_the_last_begins_the_count_anew() -> None:
+def test_one_wide_look_among_the_last_begins_the_count_again() -> None:
     quiet = [0.001 * (-1) ** block for block in range(EARLIEST_END - 1)]
     settled = [*quiet, 0.001]
     assert precision.settled(pairs_of(settled), 0.02)
@@ -102,7 +102,7 @@ def test_the_cautious_width_does_not_know_the_signs() -> None:
     assert first > math.log1p(precision.half_width(pairs_of(differences)))
 
 
-def test_a_difference_beyond_doubt_is_not_asked_to_be_none() -> None:
+def test_a_difference_beyond_doubt_need_not_be_none() -> None:
     clear = noisy(3, EARLIEST_END, 0.01, mean=0.7)
     assert float(precision.half_about_none(EARLIEST_END, np.array(0.7**2 * EARLIEST_END))) > math.log1p(0.05)
     assert precision.settled(pairs_of(clear), 0.05)
@@ -130,7 +130,7 @@ def test_the_simulation_takes_the_looks_that_a_run_takes(bench: ModuleType) -> N
             assert int(bench.by_rule(looks, width)[0]) == (first_settled(differences, width) or 40)
 
 
-def test_where_the_rule_ends_the_intervals_hold_the_truth_and_equals_are_told_apart_no_more_often(
+def test_where_the_rule_ends_the_intervals_hold_the_truth_and_equals_are_distinguished_no_more_often(
     simulation: Any,
 ) -> None:
     """The first narrow look would be the end at 90%."""
@@ -144,7 +144,7 @@ def test_where_the_rule_ends_the_intervals_hold_the_truth_and_equals_are_told_ap
     assert rule.at_budget < 0.02
 
 
-def test_a_true_difference_of_the_size_asked_for_is_covered_as_well(simulation: Any) -> None:
+def test_a_true_difference_of_the_size_requested_is_covered_as_well(simulation: Any) -> None:
     naive, rule, _ = simulation.outcomes(1.0, 0.06)
     assert rule.covered >= 0.94 - math.sqrt(0.95 * 0.05 / 1200)
     assert naive.covered < rule.covered

@@ -79,7 +79,7 @@ def test_the_interval_is_that_of_student() -> None:
     assert stats.mean_p(pairs_of([1.0, 2.0, 3.0, 4.0, 5.0]), 3.0) == pytest.approx(1.0)
 
 
-def test_below_five_blocks_nothing_is_said() -> None:
+def test_below_five_blocks_nothing_is_stated() -> None:
     assert FEWEST_BLOCKS == 5
     few = pairs_of([0.1, 0.11, 0.1, 0.11])
     assert stats.mean_interval(few) is None
@@ -178,7 +178,7 @@ def test_of_differences_too_the_verdict_is_the_interval(differences: list[list[f
 
 
 @given(LOGS)
-def test_who_is_called_a_does_not_matter(logs: list[list[float]]) -> None:
+def test_which_is_called_a_does_not_matter(logs: list[list[float]]) -> None:
     for comparison, turned in zip(
         family(of_logs(logs)), family(of_logs([row[::-1] for row in logs], "cba"))[::-1], strict=True
     ):
@@ -218,7 +218,7 @@ def test_blocks_that_come_a_second_time_change_no_ratio_and_widen_nothing(logs: 
         assert twice.different >= comparison.different
 
 
-def test_each_comparison_has_its_share_of_the_level_and_who_cannot_be_judged_has_none() -> None:
+def test_each_comparison_has_its_share_of_the_level_and_one_that_cannot_be_judged_has_none() -> None:
     pairs = pairs_of([0.1, 0.2, 0.15, 0.12, 0.2])
     alone = stats.comparison("a", "b", pairs, axis="rate")
     another = stats.comparison("a", "b", pairs, axis="p99")
@@ -429,7 +429,7 @@ def test_one_uncertain_pair_does_not_make_three_ranks_one() -> None:
     assert stats.unbeaten("abc", chain, "higher") == ["a", "b"]
 
 
-def test_who_is_proven_worse_by_way_of_another_is_ranked_below() -> None:
+def test_a_server_that_is_proven_worse_by_way_of_another_is_ranked_below() -> None:
     """All intervals hold together: b is better than c, and a is better than b."""
     assert stats.ranks("abc", verdicts(("a", "b"), ("b", "c")), "higher") == {"a": 1, "b": 2, "c": 3}
 
@@ -452,7 +452,7 @@ def test_lower_is_better_turns_the_winner_round() -> None:
 
 
 @given(st.integers(0, 2**10 - 1))
-def test_whoever_is_proven_better_has_a_better_rank_and_nobody_unproven_is_ranked_below(mask: int) -> None:
+def test_a_contestant_proven_better_has_a_better_rank_and_none_unproven_is_ranked_below(mask: int) -> None:
     everything = list(itertools.combinations("abcde", 2))
     apart = [pair for bit, pair in enumerate(everything) if mask >> bit & 1]
     ranks = stats.ranks("abcde", verdicts(*apart, names="abcde"), "higher")

@@ -109,7 +109,7 @@ def test_a_small_block_that_agrees_with_itself_is_one_machine() -> None:
     assert struck(judge([trial(block, position, speed) for block, speed in blocks for position in (0, 1)])) == []
 
 
-def test_in_a_small_block_that_does_not_the_neighbours_say_who_stands_apart() -> None:
+def test_in_a_small_block_that_does_not_the_neighbours_say_which_stands_apart() -> None:
     trials = [trial(block, position) for block in (1, 2, 3, 4) for position in (0, 1)]
     trials[5] = trial(3, 1, 0.5)
     judged = judge(trials)
@@ -208,7 +208,7 @@ def test_a_trial_that_was_skipped_has_no_reading_and_is_not_judged() -> None:
     assert judged[3] == skipped
 
 
-def test_who_is_interrupted_while_storing_finds_the_block_still_waiting() -> None:
+def test_a_run_interrupted_while_storing_finds_the_block_still_waiting() -> None:
     revised: list[Trial] = []
     interruptions = [KeyboardInterrupt()]
 

@@ -17,7 +17,7 @@ def judged(first: tuple[int, ...], second: tuple[int, ...]) -> Audit:
     return client_stalled({FIRST: load(first), SECOND: load(second)}, total)
 
 
-def test_who_stands_still_is_named_though_all_did_at_another_time() -> None:
+def test_a_server_that_stands_still_is_named_though_all_did_at_another_time() -> None:
     audit = judged((9, 0, 0, 9, 9, 9, 9, 9, 9, 9), (9, 0, 0, 9, 9, 0, 0, 0, 9, 9))
     assert not audit.passed
     silence = "the longest time without an answer: 300 ms, in whole intervals (limit 150 ms)"
@@ -37,20 +37,20 @@ def test_how_a_server_stops_and_catches_up_is_no_standstill_of_a_host(
     assert judged(first, second).passed
 
 
-def test_who_stands_still_and_then_with_all_others_is_named_for_its_part() -> None:
+def test_a_server_that_stands_still_and_then_with_all_others_is_named_for_its_part() -> None:
     audit = judged((9, 9, 9, 9, 0, 0, 9, 9, 9, 9), (9, 9, 0, 0, 0, 0, 0, 9, 9, 9))
     assert audit.detail.startswith(f"{SECOND} stalled while other hosts did not: ")
     assert "200 ms, in whole" in audit.detail
 
 
-def test_who_is_never_answered_is_named() -> None:
+def test_a_server_that_is_never_answered_is_named() -> None:
     audit = judged((9,) * 10, (0,) * 10)
     assert audit.detail == f"{SECOND} got no answer at all while other hosts did"
     assert judged((2,) + (0,) * 9, (0,) * 10).passed
     assert judged((0,) * 10, (0,) * 10).passed
 
 
-def test_who_is_answered_too_seldom_is_not_said_to_have_been_judged() -> None:
+def test_a_server_that_is_answered_too_seldom_is_not_called_judged() -> None:
     """A hundred answers a second of two hosts: of one that stood still for so long, chance might have made seven be
     missing."""
     audit = judged((5,) * 20, (5,) * 4 + (0,) * 3 + (5,) * 13)
@@ -64,7 +64,7 @@ def test_who_is_answered_too_seldom_is_not_said_to_have_been_judged() -> None:
     assert slower.detail.startswith(f"{SECOND}: not judged, ")
 
 
-def test_who_is_never_answered_is_not_the_fastest() -> None:
+def test_a_server_that_is_never_answered_is_not_the_fastest() -> None:
     parts = [
         Part(host=host, connections=1, completed=count, p50_ns=p50_ns, p99_ns=p50_ns, cores_used=0.1)
         for host, count, p50_ns in ((FIRST, 9, 900_000), (SECOND, 0, 0))

@@ -145,7 +145,7 @@ def test_one_that_takes_all_that_is_left_can_take_no_more() -> None:
     assert tried(foreign_s=1.99, own_s=0.01, beside=STAYING).status == "valid"
 
 
-def test_a_neighbour_that_grows_is_lost_to_anew() -> None:
+def test_a_neighbour_that_grows_beats_again() -> None:
     assert is_staying([tried(foreign_s=1.5, beside=HALF)] * DOZEN)
     assert not is_staying([tried(foreign_s=0.5, beside=HALF)] * DOZEN)
 

@@ -153,7 +153,7 @@ def test_failed_connects_that_are_counted_strike_nothing_out() -> None:
         assert with_failed_connects([failed], crowded) == (failed,)
 
 
-def test_a_server_may_have_accepted_whom_the_client_had_given_up() -> None:
+def test_a_server_may_have_accepted_what_the_client_had_given_up() -> None:
     more, fewer = (TOTALS | {"connections": TOTALS["connections"] + step} for step in (1, -1))
     assert server_totals(more, [LOAD], "", failed_connects=True).passed
     assert not server_totals(fewer, [LOAD], "", failed_connects=True).passed
@@ -183,7 +183,7 @@ def test_the_verdict_gives_every_reason() -> None:
     assert verdict([good, bad, worse]) == ("struck_out", "b: 1 of 2; c: gone")
 
 
-def test_a_thread_that_nobody_read_strikes_the_trial_out() -> None:
+def test_a_thread_that_none_read_strikes_the_trial_out() -> None:
     assert observation(observed(0.0, 1.0), 1.0).passed
     judged = observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2), 1.0)
     assert not judged.passed
@@ -285,7 +285,7 @@ def test_a_process_that_never_rests_strikes_out_on_a_machine_of_any_size() -> No
     assert failed(machine(foreign_s=0.4, cores=64)) == []
 
 
-def test_the_figures_are_told() -> None:
+def test_the_figures_are_reported() -> None:
     (_, foreign) = foreign_load(machine(foreign_s=0.75), "strike-out")
     assert foreign.detail == "other programs used 750 ms of the 2000 ms of 2 cores (limit 60 ms)"
     (steal, _) = foreign_load(machine(steal_s=0.1, cores=1), "strike-out")
@@ -303,7 +303,7 @@ def test_a_kernel_that_does_not_tell_is_not_judged() -> None:
     assert foreign_load(None, "strike-out") == ()
 
 
-def test_on_shared_cores_the_lag_of_a_generator_is_told_and_its_limit_judged() -> None:
+def test_on_shared_cores_the_lag_of_a_generator_is_reported_and_its_limit_judged() -> None:
     late = Audit(name="generator", passed=False, detail="own send lag p50 900.0 us")
     wrong = Audit(name="verification", passed=False, detail="1 corrupt")
     (lag, unchanged) = on_shared_cores([late, wrong], LOAD)

@@ -50,7 +50,7 @@ def test_half_of_the_throughput_lost_on_the_way_strikes_out(shape: str, points: 
     assert "bound 25%" in audit.detail
 
 
-def test_a_step_is_told_with_its_size_its_time_and_its_figures() -> None:
+def test_a_step_is_reported_with_its_size_its_time_and_its_figures() -> None:
     audit = stationary(load((100, 101, 99, 100, 100, 67, 66, 67, 68, 67)))
     assert not audit.passed
     assert audit.detail.startswith("throughput over 10 points of 100 ms: ")

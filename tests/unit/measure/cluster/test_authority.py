@@ -34,7 +34,7 @@ def test_a_folder_that_has_something_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "ca-key.pem").read_text() == "of another cluster"
 
 
-def test_a_role_without_its_files_is_told_which(tmp_path: Path) -> None:
+def test_a_role_without_its_files_reads_which(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").touch()
     with pytest.raises(UserError, match=r"server\.pem is missing"):
         authority.find_files(tmp_path, "server")

@@ -21,7 +21,7 @@ def test_a_clock_that_is_behind_has_a_negative_offset() -> None:
     assert estimate_offset([Exchange(asked_ns=500, there_ns=100, answered_ns=700)]).offset_ns == -500
 
 
-def test_a_clock_is_asked_as_often_as_it_was_wanted() -> None:
+def test_a_clock_is_read_as_often_as_requested() -> None:
     questions = []
 
     async def ask() -> int:

@@ -64,7 +64,7 @@ def known(*hosts: str) -> dict[str, object]:
     ("scheduler", "complaint"),
     [(True, "the scheduler does not answer"), (False, r"10\.0\.0\.3:8787 has joined and does not answer")],
 )
-def test_who_is_stopped_is_told_of(*, scheduler: bool, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_process_is_reported(*, scheduler: bool, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def answers(address: str, _operation: str) -> object:
         return known(ADDRESSES[1]) if address == SCHEDULER and not scheduler else await never()
 
@@ -107,7 +107,7 @@ DESCRIPTION = msgspec.json.encode(described.describe("client", (0,), "10.0.0.2",
         ("netdyno_rate", b"much", "Expected `float | null`, got `bytes`"),
     ],
 )
-def test_what_was_not_asked_for_is_an_error_that_says_so(operation: str, answer: object, complaint: str) -> None:
+def test_what_was_not_requested_is_an_error_that_says_so(operation: str, answer: object, complaint: str) -> None:
     good: dict[str, object] = {"identity": known(*ADDRESSES), "netdyno_describe": DESCRIPTION}
 
     async def answers(_address: str, requested: str) -> object:

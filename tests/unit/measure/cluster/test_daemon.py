@@ -20,7 +20,7 @@ from netdyno.measure.cluster.requests import NotDone, Reply
 from tests.support.patience import PATIENCE_S
 
 
-def test_a_load_of_a_hundred_hosts_with_many_cores_can_be_asked_for(tmp_path: Path) -> None:
+def test_a_load_of_a_hundred_hosts_with_many_cores_can_be_requested(tmp_path: Path) -> None:
     """Its request line names the cores of each host."""
     line = b"x" * (1 << 20) + b"\n"
 
@@ -200,7 +200,7 @@ def test_a_trial_waits_for_a_link_that_is_being_filled_and_says_that_it_lives(mo
     assert comm.said[:2] == [{"beat": True}, {"beat": True}]
 
 
-def test_why_a_host_could_not_do_it_is_said() -> None:
+def test_the_reason_why_a_host_could_not_do_it_is_stated() -> None:
     async def fail(*_: object) -> bytes:
         raise HelperError("no disk")
 

@@ -32,7 +32,7 @@ def hear_event(parts: Parts, part: int, event: str, **more: float) -> dict[str, 
     return {name: value for name, value in heard.items() if name in more}
 
 
-def test_what_is_not_shared_is_made_by_the_first_host_as_it_was_asked_for() -> None:
+def test_what_is_not_shared_is_made_by_the_first_host_as_it_was_requested() -> None:
     (only,) = split_request(request_load("tcp://10.0.0.2:7000", "-c", "5"))
     assert only.words == ("tcp://10.0.0.2:7000", "-c", "5")
     assert only.cores == (3,)
@@ -57,7 +57,7 @@ def test_one_host_is_passed_on_word_by_word() -> None:
     assert Parts(1).hear(0, b'{"event":"anything"}\n') == b'{"event":"anything"}\n'
 
 
-def test_all_connections_stand_before_it_is_said() -> None:
+def test_all_connections_stand_before_it_is_stated() -> None:
     parts = Parts(2)
     assert hear_event(parts, 1, "connected", established=3) == {}
     assert not parts.all_stand
@@ -90,7 +90,7 @@ def test_progress_is_the_sum() -> None:
     assert hear_event(parts, 0, "progress", completed=600, seconds=1.0) == {"completed": 700, "seconds": 1.0}
 
 
-def test_what_was_said_in_a_room_is_known_when_all_have_said_it_or_are_gone() -> None:
+def test_what_was_sent_in_a_room_is_known_when_all_have_sent_it_or_are_gone() -> None:
     parts = Parts(3)
     assert hear_event(parts, 0, "sent", messages=7) == hear_event(parts, 1, "sent", messages=5) == {}
     assert parts.all_sent is None
@@ -147,7 +147,7 @@ def test_a_host_that_stops_before_the_common_moment_is_lost(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("turns", range(5))
-def test_nobody_goes_on_hearing_a_host_whose_word_came_at_the_end(turns: int) -> None:
+def test_no_host_goes_on_hearing_one_whose_word_came_at_the_end(turns: int) -> None:
     """The loop turns this often after the reply; otherwise a failed load would end only with its last host."""
 
     async def hear() -> bool:

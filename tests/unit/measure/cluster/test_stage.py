@@ -61,7 +61,7 @@ def test_a_worker_that_joined_before_its_code_was_changed_is_not_taken() -> None
         (msgspec.structs.replace(PREPARED, why_not={"netty": "no Java"}), "netty cannot be started on .*: no Java"),
     ],
 )
-def test_what_differs_is_said(prepared: Prepared, complaint: str) -> None:
+def test_what_differs_is_stated(prepared: Prepared, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         _check(host("server", harness="4444"), prepared, HERE, "abc")
 
@@ -219,7 +219,7 @@ def test_what_is_no_answer_to_a_trial_fails_it(reply: bytes, reason: str, tmp_pa
     assert trial.reason.startswith(reason)
 
 
-def test_a_warm_up_that_was_not_asked_for_ends_the_run(tmp_path: Path) -> None:
+def test_a_warm_up_that_was_not_requested_ends_the_run(tmp_path: Path) -> None:
     warmup = Warmup(seconds=1.0, measured_s=1.0, steady=True)
     for number in (-1, 1):
         stage = staged(msgspec.json.encode(WarmupsDone(found=((number, warmup),))), tmp_path)

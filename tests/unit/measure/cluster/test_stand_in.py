@@ -40,7 +40,7 @@ class Answered:
         self.result = result.read_text() if result.exists() else None
 
 
-def test_a_client_contestant_is_asked_for_by_its_name_with_the_number_of_its_processes(tmp_path: Path) -> None:
+def test_a_client_contestant_is_requested_by_its_name_with_the_number_of_its_processes(tmp_path: Path) -> None:
     words = ("asyncio", "tcp://10.0.0.2:7000", "-c", "4", "--client-processes", "2", "--linger", "50ms")
     answered = Answered(tmp_path, words, LoadEnded(code=0, output="", result="{}"))
     assert (answered.asked.program, answered.asked.processes, answered.asked.events) == ("asyncio", 2, False)

@@ -62,7 +62,7 @@ def test_the_program_is_named_with_its_time(where: str, start: StartProgram) -> 
     assert programs.find_longest(before, programs.read()).program == NAME
 
 
-def test_who_is_the_run_s_own_or_on_another_core_or_has_ended_is_not_named(start: StartProgram) -> None:
+def test_a_process_of_the_run_or_on_another_core_or_that_has_ended_is_not_named(start: StartProgram) -> None:
     own, elsewhere = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
     process = start(own, "first")
     programs = ForeignPrograms((process.pid,), {own})

@@ -76,7 +76,7 @@ def test_samples_of_the_same_stack_add_up_and_a_thread_of_another_name_stands_un
     assert (profile.unnamed_us, profile.cut_us) == (0.0, 0.0)
 
 
-def test_time_without_names_and_without_a_beginning_is_told_apart() -> None:
+def test_time_without_names_and_without_a_beginning_is_distinguished() -> None:
     profile = perf.sum_samples(
         [
             sample(1, 0, "main", "[libz.so]", "[libz.so]", "crc", period=6000),
@@ -89,7 +89,7 @@ def test_time_without_names_and_without_a_beginning_is_told_apart() -> None:
     assert profile.cut_us == 2.0
 
 
-def test_who_leaves_a_cpu_is_away_until_the_same_thread_comes_back() -> None:
+def test_a_thread_that_leaves_a_cpu_is_away_until_it_comes_back() -> None:
     profile = perf.sum_waits(
         [
             sample(1, 0, "main", "read"),
@@ -114,7 +114,7 @@ def test_one_switch_of_several_stands_for_all_of_them() -> None:
     assert profile.stacks == pytest.approx({("main",): 14_000.0})
 
 
-def test_who_was_only_preempted_waited_for_the_cpu() -> None:
+def test_a_thread_that_was_only_preempted_waited_for_the_cpu() -> None:
     profile = perf.sum_waits(
         [sample(1, 0, "main", "burn"), switched(1, 0, "preempted"), switched(1, 5, "in")], "server", 1, 1.0
     )
@@ -122,12 +122,12 @@ def test_who_was_only_preempted_waited_for_the_cpu() -> None:
     assert profile.unnamed_us == 0
 
 
-def test_who_does_not_come_back_waits_to_the_end_of_the_window() -> None:
+def test_a_thread_that_does_not_come_back_waits_to_the_end_of_the_window() -> None:
     profile = perf.sum_waits([switched(2, 0, "in"), sample(1, 400, "main", "accept")], "server", 1, 1.0)
     assert profile.stacks == pytest.approx({("main", "accept"): 600_000.0})
 
 
-def test_over_a_gap_nobody_knows_who_came_back() -> None:
+def test_over_a_gap_it_is_unknown_which_thread_came_back() -> None:
     profile = perf.sum_waits(
         [sample(1, 0, "main", "read"), switched(1, 0, "out"), Lost(3), switched(1, 90, "in")], "server", 1, 1.0
     )

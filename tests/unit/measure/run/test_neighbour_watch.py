@@ -15,7 +15,7 @@ def watch(*trials: Trial) -> NeighbourWatch:
     return NeighbourWatch(trials, "strike-out", lambda: CpuUse(1.8, (CLANG,)))
 
 
-def test_it_says_who_it_is_at_the_dozenth_try_and_only_then() -> None:
+def test_it_names_itself_at_the_dozenth_try_and_only_then() -> None:
     watched = watch()
     messages = [watched.add(tried(foreign_s=1.8)) for _ in range(DOZEN)]
     assert messages[:-1] == [""] * (DOZEN - 1)
@@ -42,7 +42,7 @@ def test_a_run_that_goes_on_keeps_its_neighbour() -> None:
     assert watch(first, skipped).present is None
 
 
-def test_nobody_looks_at_the_machine_while_trials_come_out_well() -> None:
+def test_none_looks_at_the_machine_while_trials_come_out_well() -> None:
     def look() -> CpuUse:
         raise AssertionError("the machine was looked at for nothing")
 

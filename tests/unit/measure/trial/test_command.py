@@ -92,7 +92,7 @@ def test_the_server_listens_over_its_own_transport(transport: str, contestant: C
     assert listen.partition("?")[0].endswith(":0")
 
 
-def test_a_load_of_messages_is_told_nothing_of_a_stream() -> None:
+def test_a_load_of_messages_gets_no_option_of_a_stream() -> None:
     plain = settings(CHAT, {})
     for url in ("udp://127.0.0.1:1", "zmq+tcp://127.0.0.1:1", "multicast://239.255.0.1:1?interface=lo"):
         command = build_load_command(GENERATOR, url, plain, 3)
@@ -297,7 +297,7 @@ def test_a_load_that_shares_its_cores_never_looks_out_for_the_next_message() -> 
     assert spin(placement="shared") is None, "a closed loop has no lookout, and its generator refuses the option"
 
 
-def test_a_client_is_told_of_a_depth_only_where_there_is_one() -> None:
+def test_a_client_gets_a_depth_only_where_there_is_one() -> None:
     """Clients without chat have no such option."""
     plain, deep = (settings(Scenario(name="s", workload="chat", depth=depth), {}) for depth in (1, 4))
     assert "--depth" not in build_client_command(("client",), URL, plain, 3)

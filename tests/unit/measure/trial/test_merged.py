@@ -92,7 +92,7 @@ def test_nothing_is_the_sum_of_nothing() -> None:
     assert merge_distributions([empty, empty]) == empty
 
 
-def test_a_value_counts_as_often_as_it_is_said() -> None:
+def test_a_value_counts_as_often_as_it_is_stated() -> None:
     several, one_by_one = Histogram(), Histogram()
     several.record(5_000_000, 3)
     for _ in range(3):

@@ -18,7 +18,7 @@ def test_whole_numbers_are_totals_and_the_list_is_the_shares_of_threads() -> Non
 @pytest.mark.parametrize(
     "line", ["", "[1]", "{}", '{"connections_per_thread": 3}', '{"connections_per_thread": ["3"]}']
 )
-def test_who_tells_no_shares_has_none(line: str) -> None:
+def test_a_server_that_tells_no_shares_has_none(line: str) -> None:
     assert read_connections_per_thread(line) == ()
 
 

@@ -10,7 +10,7 @@ from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import made_run
 
 
-def test_a_room_in_turns_is_said_to_be_the_beginning_of_a_load() -> None:
+def test_a_room_in_turns_is_called_the_beginning_of_a_load() -> None:
     findings = {found.scenario.name: found for found in analysed(made_run()).scenarios}
     (text,) = describe_turns(findings["chat"])
     assert text.startswith("In turns, these are figures of the first 0.2 s of a load")

