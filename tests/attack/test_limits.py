@@ -33,7 +33,7 @@ LIMITS = (
     (resource.RLIMIT_FSIZE, 0, 300_000),
 )
 """Each limit, with its least and its greatest value."""
-SOMEBODY = ("setpriv", "--reuid", "64999", "--inh-caps=-all,+dac_override", "--ambient-caps=-all,+dac_override")
+AS_ANOTHER_USER = ("setpriv", "--reuid", "64999", "--inh-caps=-all,+dac_override", "--ambient-caps=-all,+dac_override")
 """A user for RLIMIT_NPROC: the kernel does not limit root, and no other program runs as this user."""
 
 
@@ -99,6 +99,6 @@ def test_a_limit_of_the_shell(seed: int, tiny: Callable[..., tuple[str, ...]], t
     chance = Random(seed)
     results = tmp_path / "results"
     which, least, most = LIMITS[seed % len(LIMITS)]
-    prefix = SOMEBODY if which == resource.RLIMIT_NPROC and os.geteuid() == 0 else ()
+    prefix = AS_ANOTHER_USER if which == resource.RLIMIT_NPROC and os.geteuid() == 0 else ()
     ended = done((*prefix, *tiny(results)), (which, chance.randint(least, most)))
     expect_an_orderly_end(ended, results)

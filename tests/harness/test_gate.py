@@ -29,7 +29,7 @@ from tests.support.fixtures import FAKES
 pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("trial_by_trial", "steady_canary")]
 
 COMMAND = "sh {port}"
-ONE = """
+ONE_SCENARIO = """
 question = "Is it slower?"
 contestants = ["*"]
 blocks = 1
@@ -64,7 +64,7 @@ def gate(
     commands = ["--before", COMMAND, "--after", COMMAND, "--margin", "throughput=5", "--margin", "cpu=5"]
     results.parent.mkdir(exist_ok=True)
     toml = results.parent / "one.toml"
-    toml.write_text(ONE)
+    toml.write_text(ONE_SCENARIO)
     code = main(["gate", str(toml), *commands, "--results", str(results), *words])
     (stored,) = results.glob(f"*/{schema.FILE_NAME}")
     return code, list(read.load(stored).trials)

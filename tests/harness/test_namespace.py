@@ -27,7 +27,7 @@ from netdyno.measure.machine.links.namespace import (
 from netdyno.measure.machine.links.namespace_child import MARK, read_network
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
-NOBODY = 65534
+NOBODY_UID = 65534
 
 HARNESS = """
 import signal, subprocess
@@ -137,7 +137,7 @@ def test_a_program_becomes_the_only_one_in_a_namespace_and_another_can_join_it()
 
 
 @pytest.mark.parametrize(
-    ("user", "way"), [(0, "start that with CAP_SYS_ADMIN"), (NOBODY, "run it as root, or let users")]
+    ("user", "way"), [(0, "start that with CAP_SYS_ADMIN"), (NOBODY_UID, "run it as root, or let users")]
 )
 def test_a_system_that_forbids_it_is_quoted_with_the_way_to_get_it(
     user: int, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

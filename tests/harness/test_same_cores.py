@@ -207,7 +207,7 @@ def test_a_question_about_one_core_is_left_out_where_the_server_has_no_more(core
     assert left == [*("compute", "compute on one core")[:kept], "wait", "chat", "echo"]
 
 
-def test_whoever_asks_the_same_twice_gets_it_twice() -> None:
+def test_a_request_made_twice_is_carried_out_twice() -> None:
     whole = experiment.load(ROOT / "experiments" / "quick.toml")
     compute = whole.scenarios[0]
     twice = msgspec.structs.replace(whole, scenarios=(compute, msgspec.structs.replace(compute, name="again")))

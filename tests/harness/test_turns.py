@@ -47,7 +47,7 @@ from tests.support.fixtures import FAKES, PYTHON
 from tests.support.patience import PATIENCE_S
 
 SCENARIO = Scenario(name="echo", workload="echo", connections=2, warmup_s=0.06, duration_s=0.4, timeout_s=1.0)
-WANTED = 9
+NEEDED_TURNS = 9
 """The turns of this window in the shortest slices."""
 NAMES = ("a", "b", "c")
 NEIGHBOUR = Neighbour(cores=2, foreign_cores=1.0, steal_cores=0.0, most_cores=1.0, programs=())
@@ -112,14 +112,14 @@ def test_all_take_as_many_turns_each_order_and_then_its_reverse(contestant: Cont
     assert statuses(trials) == [("valid", "")] * 3
     assert [trial.contestant for trial in trials] == list(NAMES)
     all_orders = orders(trials)
-    assert len(all_orders) == WANTED
+    assert len(all_orders) == NEEDED_TURNS
     assert all(sorted(order) == list(NAMES) for order in all_orders)
     assert [order[::-1] for order in all_orders[:-1:2]] == all_orders[1::2]
     assert len(set(all_orders[::2])) > 1
     for trial in trials:
         assert all(part.kept for part in trial.slices)
         assert trial.load is not None
-        assert trial.load.requests.sent == sum(part.sent for part in trial.slices) == WANTED * 6
+        assert trial.load.requests.sent == sum(part.sent for part in trial.slices) == NEEDED_TURNS * 6
         assert trial.load.messages.sent > trial.load.requests.sent  # the warm-up's
     assert open_descriptors() == before
     assert orders(run(contestant, context, "good", "good", "good")) == all_orders
@@ -153,12 +153,12 @@ def test_a_disturbed_turn_is_dropped_for_all_and_one_more_is_made(
     assert statuses(trials) == [("valid", "")] * 2
     for trial in trials:
         assert [part.turn for part in trial.slices if not part.kept] == [0, 3]
-        assert len(trial.slices) == WANTED + 2
+        assert len(trial.slices) == NEEDED_TURNS + 2
         assert trial.load is not None
         assert trial.load.requests.sent == sum(part.sent for part in trial.slices if part.kept)
         assert trial.machine is not None
         assert trial.machine.steal_s == 0.0
-        assert trial.machine.window_s == pytest.approx(WANTED * 0.2)
+        assert trial.machine.window_s == pytest.approx(NEEDED_TURNS * 0.2)
 
 
 def meet(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
@@ -191,16 +191,19 @@ def test_a_slice_that_a_program_of_others_disturbed_is_retried_at_once(
         (0, True, ""),
         (1, True, ""),
     ]
-    assert [part.kept for part in first.slices] == [True] * WANTED
+    assert [part.kept for part in first.slices] == [True] * NEEDED_TURNS
     for trial in trials:
-        assert len([part for part in trial.slices if part.kept]) == WANTED
+        assert len([part for part in trial.slices if part.kept]) == NEEDED_TURNS
         assert trial.load is not None
-        assert trial.load.requests.sent == sum(part.sent for part in trial.slices if part.kept) == WANTED * 6
+        assert trial.load.requests.sent == sum(part.sent for part in trial.slices if part.kept) == NEEDED_TURNS * 6
     totals = retries.summarise_retries(trials, 1)
     assert totals.slices_again == {"kdamond.0": 2}
     assert totals.turns_dropped == 0
-    assert totals.slices_by_contestant == {first.contestant: (0, WANTED), second.contestant: (2, WANTED + 2)}
-    assert f"disturbed 2 of {2 * WANTED + 2} slices, which were measured again" in retries_words.describe_retries(
+    assert totals.slices_by_contestant == {
+        first.contestant: (0, NEEDED_TURNS),
+        second.contestant: (2, NEEDED_TURNS + 2),
+    }
+    assert f"disturbed 2 of {2 * NEEDED_TURNS + 2} slices, which were measured again" in retries_words.describe_retries(
         totals
     )
 
@@ -233,8 +236,8 @@ def test_a_slice_of_which_the_hypervisor_took_a_part_is_retried_and_its_turn_is_
     monkeypatch.setattr(cpu_share, "compute_observation", see)
     trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
-    assert sorted(len(trial.slices) for trial in trials) == [WANTED, WANTED + 2]
-    assert [len(spans) for spans in left_out] == [2] + [0] * (WANTED - 1)
+    assert sorted(len(trial.slices) for trial in trials) == [NEEDED_TURNS, NEEDED_TURNS + 2]
+    assert [len(spans) for spans in left_out] == [2] + [0] * (NEEDED_TURNS - 1)
     assert retries.summarise_retries(trials, 1).slices_again == {PAUSE: 2}
     assert retries.summarise_retries(trials, 1).turns_dropped == 0
 
@@ -283,7 +286,7 @@ def test_a_slice_in_which_the_machine_let_nothing_run_is_retried(
         (0, False, PAUSE),
         (0, True, PAUSE),
     ]
-    assert [len(first.slices), len(second.slices)] == [WANTED + 1, WANTED]
+    assert [len(first.slices), len(second.slices)] == [NEEDED_TURNS + 1, NEEDED_TURNS]
     assert retries.summarise_retries(trials, 1).slices_again == {PAUSE: 1}
     assert first.server is not None
     assert first.load is not None
@@ -320,21 +323,21 @@ def test_a_program_that_never_rests_is_left_to_the_audit_of_the_turn(
     meet(monkeypatch, [2 * LIMIT_S] * 1000)
     trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
-    assert sum(len(trial.slices) for trial in trials) == 3 * 2 * WANTED, "twice as many again, and no more"
-    assert [part.turn for part in trials[0].slices if part.kept] == list(range(WANTED))
+    assert sum(len(trial.slices) for trial in trials) == 3 * 2 * NEEDED_TURNS, "twice as many again, and no more"
+    assert [part.turn for part in trials[0].slices if part.kept] == list(range(NEEDED_TURNS))
 
 
 def test_where_no_try_is_left_a_lost_slice_costs_the_turn_for_all(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturb(monkeypatch, lambda _: False)
-    spent = [2 * LIMIT_S] * (3 * 2 * WANTED - 2)  # all retries, and all slices but those of the last turn
+    spent = [2 * LIMIT_S] * (3 * 2 * NEEDED_TURNS - 2)  # all retries, and all slices but those of the last turn
     lost_s = 1.1 * turn_audits.LOST_SHARE / turn_audits.FOREIGN_SHARE * LIMIT_S
     meet(monkeypatch, [*spent, lost_s])
     trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     for trial in trials:
-        assert [part.turn for part in trial.slices if part.kept] == [*range(WANTED - 1), WANTED]
+        assert [part.turn for part in trial.slices if part.kept] == [*range(NEEDED_TURNS - 1), NEEDED_TURNS]
         assert all(part.foreign_s < lost_s for part in trial.slices if part.kept)
     totals = retries.summarise_retries(trials, 1)
     assert totals.turns_dropped == 1
@@ -352,7 +355,7 @@ def test_where_foreign_load_is_expected_no_slice_is_retried(
     disturb(monkeypatch, lambda _: False)
     meet(monkeypatch, [2 * LIMIT_S] * 1000)
     trials = run(contestant, context._replace(foreign_load=foreign_load, neighbour=neighbour), "good", "good")
-    assert [len(trial.slices) for trial in trials] == [WANTED] * 2
+    assert [len(trial.slices) for trial in trials] == [NEEDED_TURNS] * 2
     assert all(part.foreign_s == 2 * LIMIT_S for trial in trials for part in trial.slices)
 
 
@@ -364,7 +367,7 @@ def test_where_too_many_turns_are_dropped_no_trial_of_the_group_is_valid(
     trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
     for trial in trials:
         assert trial.status == "struck_out"
-        assert f"turns: {kept} of {WANTED} turns kept, {2 * WANTED + 1} dropped" in trial.reason
+        assert f"turns: {kept} of {NEEDED_TURNS} turns kept, {2 * NEEDED_TURNS + 1} dropped" in trial.reason
         assert outcomes.is_disturbed(trial)
         assert outcomes.had_company(trial)
         assert (trial.load is None) == (kept == 0)
@@ -463,7 +466,7 @@ def test_a_program_that_a_server_has_detached_is_watched_in_the_slices_of_others
 
 
 @pytest.mark.parametrize("mode", ["works", "defers", "serves_as_orphan", "serves_as_sibling"])
-def test_the_work_of_a_message_is_charged_whoever_does_it_and_whenever(
+def test_the_work_of_a_message_is_charged_to_any_process_at_any_time(
     mode: str, contestant: Contestant, context: TrialContext
 ) -> None:
     idle, works = run(contestant, context, "good", mode)
@@ -659,7 +662,7 @@ def test_the_cpu_of_a_slice_is_read_at_the_edges_of_its_measured_part(
     monkeypatch.setattr("netdyno.measure.trial.turns.compute_measured_s", lambda *_: 0.001)
     for trial in run(contestant, context, "good", "good"):
         assert trial.server is not None
-        assert trial.server.cpu_s == pytest.approx(0.001 * WANTED)
+        assert trial.server.cpu_s == pytest.approx(0.001 * NEEDED_TURNS)
 
 
 def test_neither_the_beginning_of_a_slice_costs_cpu_nor_the_wait_for_its_last_answers() -> None:

@@ -34,7 +34,7 @@ from netdyno_client import recorder
 from tests.support.builders import made_run
 from tests.support.server import serving
 
-SAID = Path(__file__).with_name("said")
+RECORDED = Path(__file__).with_name("recorded")
 MS = 10**6
 SECOND = 10**9
 
@@ -638,35 +638,37 @@ def test_wrk2_passes_the_stall_and_fails_the_rate() -> None:
 
 def test_wrk2_is_read_as_it_prints() -> None:
     """Recorded as docs/calibration.md says (of the spectrum, only the lines below it are kept)."""
-    figures = others.parse((SAID / "wrk2.txt").read_text(), "FILE")
+    figures = others.parse((RECORDED / "wrk2.txt").read_text(), "FILE")
     assert figures.window_s == pytest.approx(4.0, rel=2e-3)
     assert figures.mean_ns == pytest.approx(128 * MS)
     assert figures.percentiles_ns == pytest.approx(
         {"p50": 1.13 * MS, "p90": 608.26 * MS, "p99": 962.05 * MS, "p99.9": 1000 * MS}
     )
-    scored = others.read(f"wrk2={SAID / 'wrk2.txt'},rate=1000")
+    scored = others.read(f"wrk2={RECORDED / 'wrk2.txt'},rate=1000")
     assert verdicts(scored.scores) == dict.fromkeys(WRK2_SCORES, True)
 
 
 def test_wrk2_is_scored_over_what_it_kept_and_by_its_corrected_times() -> None:
     """Recorded over 14 s with -U, and the stall at 11 s: wrk2 has forgotten its first 10 s. Over all 14 s the truth at
     p90 would be nothing, and uncorrected the p90 is 77 us."""
-    figures = others.parse((SAID / "wrk2-uncorrected.txt").read_text(), "FILE")
+    figures = others.parse((RECORDED / "wrk2-uncorrected.txt").read_text(), "FILE")
     assert figures.window_s == pytest.approx(13.981 * 3950 / 13981, rel=2e-3)
     assert figures.percentiles_ns["p90"] == pytest.approx(610.82 * MS)
-    scored = others.read(f"wrk2={SAID / 'wrk2-uncorrected.txt'},rate=1000")
+    scored = others.read(f"wrk2={RECORDED / 'wrk2-uncorrected.txt'},rate=1000")
     assert verdicts(scored.scores) == dict.fromkeys(WRK2_SCORES, True)
 
 
 def test_wrk2_that_forgot_all_is_refused() -> None:
     """wrk2 prints this where the run ends together with its own calibration."""
-    nothing = (SAID / "wrk2.txt").read_text().replace("        3980]", "           0]").replace("128.00ms", "  -nanus")
+    nothing = (
+        (RECORDED / "wrk2.txt").read_text().replace("        3980]", "           0]").replace("128.00ms", "  -nanus")
+    )
     with pytest.raises(UserError, match="percentiles are of no request"):
         others.parse(nothing, "FILE")
 
 
 def test_wrk2_with_unknown_gaps_is_refused() -> None:
-    whole = (SAID / "wrk2-uncorrected.txt").read_text()
+    whole = (RECORDED / "wrk2-uncorrected.txt").read_text()
     without = "\n".join(line for line in whole.splitlines() if not line.startswith("#"))
     with pytest.raises(UserError, match="Total count"):
         others.parse(without, "FILE")
@@ -697,7 +699,7 @@ def test_a_percentile_that_the_stall_does_not_reach_has_no_score() -> None:
 
 def test_wrk_fails_a_stall_that_is_longer_than_its_timeout() -> None:
     """Recorded over a stall of 5 s: what took longer than 2 s is in no percentile, and nothing else shows it."""
-    scored = others.read(f"wrk={SAID / 'wrk-timeouts.txt'},stall=5s")
+    scored = others.read(f"wrk={RECORDED / 'wrk-timeouts.txt'},stall=5s")
     assert verdicts(scored.scores) == {"stall: p90": False, "stall: p99": False}
     assert scored.scores[0].measured == pytest.approx(0.104 * MS)
 
@@ -715,7 +717,7 @@ def test_others_stand_beside_the_same_properties(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_however_narrow_the_card_holds_what_others_read(width: int) -> None:
     """Each of their cells ends with a bracket, which is folded where there is no room, and never cut off."""
-    first, second = (others.read(f"wrk2={SAID / name},rate=1000") for name in ("wrk2.txt", "wrk2-uncorrected.txt"))
+    first, second = (others.read(f"wrk2={RECORDED / name},rate=1000") for name in ("wrk2.txt", "wrk2-uncorrected.txt"))
     text = shown([STALL, FAULTS], [first, second], width=width)
     assert text.count("%") == shown([STALL, FAULTS], [first, second], width=300).count("%")
     assert max(map(len, text.splitlines())) <= width

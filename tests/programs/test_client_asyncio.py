@@ -35,7 +35,7 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture
-def nobody() -> Iterator[str]:
+def unanswered_url() -> Iterator[str]:
     """A URL where no server listens: the port is bound and stays bound."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -81,10 +81,10 @@ def test_what_it_measures_is_believed(server: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file], "nothing is left beside it"
 
 
-def test_the_soft_limit_of_descriptors_is_raised_and_the_hard_one_stated(nobody: str) -> None:
-    done = client(nobody, "-c", "100", *QUICK, descriptors=(64, 200))
+def test_the_soft_limit_of_descriptors_is_raised_and_the_hard_one_stated(unanswered_url: str) -> None:
+    done = client(unanswered_url, "-c", "100", *QUICK, descriptors=(64, 200))
     assert (done.returncode, "connect_other" in done.stderr) == (1, False), done.stderr
-    done = client(nobody, "-c", "500", *QUICK, descriptors=(64, 200))
+    done = client(unanswered_url, "-c", "500", *QUICK, descriptors=(64, 200))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "ulimit -n 518" in done.stderr
 

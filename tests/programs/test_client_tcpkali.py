@@ -19,7 +19,7 @@ from tests.support.server import run
 
 MAIN = ROOT / "clients" / "tcpkali" / "main.py"
 URL = "tcp://127.0.0.1:7000"
-SAID = """\
+RECORDED = """\
 Total data sent:     1.5 MiB (1550000 bytes)
 Total data received: 1.5 MiB (1549969 bytes)
 Bandwidth per channel: 0.124⇅ Mbps (15.5 kBps)
@@ -62,7 +62,7 @@ def client() -> ModuleType:
 def fake(tmp_path: Path) -> tuple[str, ...]:
     """The command of the client with a program that prints what tcpkali prints."""
     program = tmp_path / "tcpkali"
-    program.write_text(FAKE.format(python=sys.executable, said=SAID))
+    program.write_text(FAKE.format(python=sys.executable, said=RECORDED))
     program.chmod(0o755)
     return ("env", f"PYTHONPATH={ROOT / 'python'}", sys.executable, "-P", str(MAIN), str(program))
 
@@ -88,7 +88,7 @@ def test_joined_leaves_the_combining_of_writes_on(client: ModuleType) -> None:
 
 
 def test_each_of_its_figures_is_read(client: ModuleType) -> None:
-    report = client.read_report(SAID)
+    report = client.read_report(RECORDED)
     assert (report.bytes_sent, report.bytes_received, report.seconds) == (1550000, 1549969, 2.00012)
     assert (report.received_hz, report.sent_hz) == (24999.5, 25000.0)
     assert report.latencies_ms == ((10, 0.0), (50, 2.4), (90, 3.0), (100, 9.9))
@@ -96,13 +96,13 @@ def test_each_of_its_figures_is_read(client: ModuleType) -> None:
 
 @pytest.mark.parametrize("line", ["Total data sent", "Aggregate message rate", "Message latency", "Test duration"])
 def test_a_line_that_is_missing_is_named(client: ModuleType, line: str) -> None:
-    text = "\n".join(printed for printed in SAID.splitlines() if not printed.startswith(line))
+    text = "\n".join(printed for printed in RECORDED.splitlines() if not printed.startswith(line))
     with pytest.raises(client.NoFiguresError, match=f"tcpkali ended without its line '{line}"):
         client.read_report(text)
 
 
 def test_the_histogram_has_the_percentiles_that_it_printed(client: ModuleType) -> None:
-    made = client.histogram(client.read_report(SAID).latencies_ms, 1000)
+    made = client.histogram(client.read_report(RECORDED).latencies_ms, 1000)
     assert made.count == 1000
     assert [round(value / 1e6, 2) for value in made.percentiles(10, 50, 90, 100)] == [0.05, 2.4, 3.0, 9.9]
 

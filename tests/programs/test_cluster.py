@@ -1,6 +1,6 @@
 """Runs on the hosts of a cluster: network namespaces on a bridge, whose clocks are a day apart.
 
-Whoever works beside them may take the cores for most of a window, or keep a host from saying that it lives. So where
+Other programs may take the cores for most of a window, or keep a host from saying that it lives. So where
 that decides on what is looked for, it is looked for some times, and has to be found once."""
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def test_a_wan_can_be_entered_at_both_ends_and_is_gone_when_it_is_interrupted(nu
 
 
 @pytest.mark.needs_build
-def test_kill_9_ends_whoever_is_there() -> None:
+def test_kill_9_ends_every_program_there() -> None:
     with link(["--delay", "1ms"]) as made, somebody_there(lines(made, 3)[-1]) as left:
         made.kill()
         left.wait(SOON_S)

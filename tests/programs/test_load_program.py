@@ -62,7 +62,7 @@ def room() -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 @pytest.fixture
-def nobody() -> Iterator[str]:
+def unanswered_url() -> Iterator[str]:
     """A URL where no server listens: the port is bound and stays bound."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -578,9 +578,9 @@ def test_a_terminal_gets_a_live_line(server: str) -> None:
     assert b"0.5 of 0.7 s" in shown
 
 
-def test_it_says_that_nothing_listens(nobody: str, tmp_path: Path) -> None:
+def test_it_says_that_nothing_listens(unanswered_url: str, tmp_path: Path) -> None:
     file = tmp_path / "result.json"
-    done = load(nobody, "-c", "4", "--json", str(file), *QUICK)
+    done = load(unanswered_url, "-c", "4", "--json", str(file), *QUICK)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "asked for 4 connections" in done.stderr

@@ -1,5 +1,5 @@
-"""Requests and replies of servers that nobody wrote for netdyno: measured as they are, and where they are wrong from
-the start, a sentence within seconds."""
+"""Requests and replies of servers not written for netdyno: measured as they are, and where they are wrong from the
+start, a sentence within seconds."""
 
 from __future__ import annotations
 

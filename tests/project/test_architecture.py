@@ -53,7 +53,7 @@ class Import(NamedTuple):
         return find_room(tuple(parts)) if package == "netdyno" else ""
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         return f"{self.where} imports {self.taken}"
 
 
@@ -101,7 +101,7 @@ def _rank(room: str) -> tuple[int, int]:
 
 
 def test_every_import_goes_to_the_left() -> None:
-    assert [imported.said for imported in all_imports() if against_the_rule(imported)] == []
+    assert [imported.sentence for imported in all_imports() if against_the_rule(imported)] == []
 
 
 def test_every_room_has_its_place_in_the_rule() -> None:
@@ -134,7 +134,7 @@ def test_only_verbs_import_the_cluster() -> None:
 
 def test_what_is_pure_touches_nothing_of_the_world() -> None:
     touching = [
-        imported.said
+        imported.sentence
         for imported in all_imports()
         if any(imported.home.is_relative_to(room) for room in PURE) and imported.taken.partition(".")[0] in OF_THE_WORLD
     ]
@@ -170,5 +170,5 @@ def test_the_import_that_breaks_the_rule_is_named(module: str, text: str, broken
     path = tmp_path / module
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    broken_rules = [imported.said for imported in imports(tmp_path) if against_the_rule(imported)]
+    broken_rules = [imported.sentence for imported in imports(tmp_path) if against_the_rule(imported)]
     assert broken_rules == ([f"{module}:{broken}"] if broken else [])

@@ -104,7 +104,7 @@ def test_the_generator_for_other_machines_has_a_build_of_its_own(tree: Tree) -> 
     assert done.stdout == "the command's output; preset load\n"
 
 
-def test_whoever_names_a_build_has_one(tree: Tree) -> None:
+def test_a_caller_that_names_a_build_has_one(tree: Tree) -> None:
     tree.run("run", NETDYNO_BUILD="/elsewhere")
     assert tree.calls() == [*SET_UP, "cli run"]
 
@@ -264,7 +264,7 @@ def test_what_was_configured_without_the_libraries_of_the_tests_is_configured_wi
     assert tree.calls() == ["cli run"]
 
 
-def test_whoever_can_test_can_run(tree: Tree) -> None:
+def test_a_system_that_can_test_can_run(tree: Tree) -> None:
     tree.run("test")
     tree.calls()
     tree.run("run")

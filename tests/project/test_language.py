@@ -15,6 +15,7 @@ import pytest
 from netdyno.kit.paths import ROOT
 
 PRODUCT = ("python", "bench", "clients", "servers")
+CODE = (*PRODUCT, "tests")
 PACKAGES = ("netdyno", "netdyno_client", "netdyno_server")
 """Each is a library of its own, with names of its own."""
 VERBS = frozenset((Path(__file__).parent / "verbs.txt").read_text().split())
@@ -24,11 +25,13 @@ NAMES = frozenset({"anew", "each", "nobody", "one", "said", "some", "somebody", 
 """Names that say nothing of what they hold, alone or after an underscore."""
 WORDS = re.compile(r"\b(anew|nobody|somebody|told|whoever|whom)\b", re.IGNORECASE)
 """Words that no comment or docstring needs."""
+IN_TESTS = frozenset({"anew", "asked", "nobody", "said", "somebody", "told", "wanted", "who", "whoever", "whom"})
+"""Words that no test's name needs: it names the program, and what is reported, stated or requested."""
 
 
 @cache
-def modules() -> dict[Path, ast.Module]:
-    files = (path for folder in PRODUCT for path in (ROOT / folder).rglob("*.py"))
+def modules(folders: tuple[str, ...] = PRODUCT) -> dict[Path, ast.Module]:
+    files = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in files}
 
 
@@ -87,7 +90,7 @@ def test_three_of_four_functions_begin_with_a_verb() -> None:
 def test_every_name_says_what_it_holds() -> None:
     silent = [
         f"{path.relative_to(ROOT)}:{line} {name}"
-        for path, module in modules().items()
+        for path, module in modules(CODE).items()
         for line, name in bound_names(module)
         if name.strip("_").lower() in NAMES
     ]
@@ -102,10 +105,20 @@ def test_a_class_name_stands_once_in_its_package(package: str) -> None:
     assert repeated_classes(files) == {}
 
 
+def test_the_name_of_every_test_is_in_plain_words() -> None:
+    riddles = [
+        f"{path.relative_to(ROOT)}:{function.lineno} {function.name}"
+        for path, module in modules(("tests",)).items()
+        for function in functions(module)
+        if function.name.startswith("test_") and IN_TESTS.intersection(function.name.split("_"))
+    ]
+    assert riddles == []
+
+
 def test_comments_and_docstrings_are_in_plain_words() -> None:
     riddles = [
         f"{path.relative_to(ROOT)}:{line} {word}"
-        for path, module in modules().items()
+        for path, module in modules(CODE).items()
         for line, text in prose(path.read_text(encoding="utf-8"), module)
         for word in WORDS.findall(text)
     ]

@@ -23,7 +23,7 @@ from tests.support.patience import SLOWER, slowness
 
 pytestmark = pytest.mark.quick
 
-SOME = (
+SOME_FILES = (
     "tests/harness/test_process.py",
     "tests/harness/test_pinning.py",
     "tests/unit/kit/test_paths.py",
@@ -36,7 +36,7 @@ LONG_FILE = "tests/programs/test_built.py"
 
 
 @cache
-def collected(*options: str, files: Sequence[str] = (*SOME, ONE_FILE, LONG_FILE)) -> list[str]:
+def collected(*options: str, files: Sequence[str] = (*SOME_FILES, ONE_FILE, LONG_FILE)) -> list[str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *files, *options]
     output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [line for line in output.splitlines() if "::" in line]
@@ -77,7 +77,7 @@ def test_for_a_quiet_machine_only_files_with_the_mark_are_loaded(tmp_path: Path)
 
 def test_a_long_group_is_begun_before_others() -> None:
     files = [name.partition("::")[0] for name in collected()]
-    assert [file for file, _ in groupby(files)] == [LONG_FILE, *SOME, ONE_FILE]
+    assert [file for file, _ in groupby(files)] == [LONG_FILE, *SOME_FILES, ONE_FILE]
 
 
 CONTRACT = "tests/contract/tcp"

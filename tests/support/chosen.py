@@ -15,7 +15,7 @@ from netdyno.model.contestant import Contestant
 from netdyno.question.contestants import codesize, kernel
 from netdyno.question.contestants.contestants import ContestantKind, discover, select, skip_file
 
-NOBODY = [pytest.param(None, marks=pytest.mark.skip(reason="concerns none of the chosen contestants"))]
+NONE_CHOSEN = [pytest.param(None, marks=pytest.mark.skip(reason="concerns none of the chosen contestants"))]
 ONCE_A_LANGUAGE = "once_a_language"
 ONCE_A_FAMILY = "once_a_family"
 MARKS = (

@@ -29,7 +29,7 @@ from tests.support.fakes import unhurried
 
 FAKES = Path(__file__).parent / "fakes"
 WriteProgram = Callable[[Path, str], None]
-NOBODY = 65534
+NOBODY_UID = 65534
 PYTHON = (sys.executable, "-I", "-S")
 
 
@@ -152,7 +152,7 @@ def rights(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     """The rights of the harness where it makes namespaces: root's, or none but a user namespace."""
     user: str = request.param
     if user == "anybody":
-        monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+        monkeypatch.setattr(os, "geteuid", lambda: NOBODY_UID)
     elif os.geteuid() != 0:
         pytest.skip("needs root")
     return user

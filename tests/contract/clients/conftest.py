@@ -11,7 +11,7 @@ import pytest
 from netdyno.measure.machine.links.namespace import Namespace, NotAllowedError, make_namespace
 from netdyno.model.contestant import Contestant
 from netdyno.question.contestants.contestants import discover
-from tests.support.chosen import NOBODY, chosen, one_at_a_time, startable, targets
+from tests.support.chosen import NONE_CHOSEN, chosen, one_at_a_time, startable, targets
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -27,7 +27,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             pytest.param(candidate, id=candidate.name, marks=one_at_a_time(candidate, "client"))
             for candidate in candidates
         ]
-        metafunc.parametrize(fixture, parameters or NOBODY, indirect=True)
+        metafunc.parametrize(fixture, parameters or NONE_CHOSEN, indirect=True)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.messages.transport import TransportUnderTest, find_transports
-from tests.support.chosen import NOBODY, one_at_a_time, startable, targets, workloads_to_test
+from tests.support.chosen import NONE_CHOSEN, one_at_a_time, startable, targets, workloads_to_test
 from tests.support.server import Finished, Server
 
 TRANSPORTS = find_transports()
@@ -67,7 +67,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         parameters = [
             pytest.param(pair, id=pair.name, marks=one_at_a_time(pair.contestant, "server")) for pair in pairs
         ]
-        metafunc.parametrize("spoken", parameters or NOBODY, indirect=True)
+        metafunc.parametrize("spoken", parameters or NONE_CHOSEN, indirect=True)
         return
     triples = [
         pytest.param(pair, workload, id=f"{pair.name}-{workload}", marks=one_at_a_time(pair.contestant, "server"))
@@ -77,7 +77,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             in_full=pair.contestant.name in in_full,
         )
     ]
-    no_triples = [pytest.param(None, None, marks=NOBODY[0].marks)]
+    no_triples = [pytest.param(None, None, marks=NONE_CHOSEN[0].marks)]
     metafunc.parametrize(("spoken", "workload"), triples or no_triples, indirect=["spoken"])
 
 

@@ -23,7 +23,7 @@ from tests.support.server import Server, serving
 GROUP = "239.255.0.1"
 OWN = "10.9.1.1"
 ETH_P_IP = 0x0800
-SAID = wire.frame(b"for the members only")
+MESSAGE = wire.frame(b"for the members only")
 ASKED_AGAIN_S = 1.0
 LAST = b"for everybody on the link"  # with a time to live of 1, which is the default (ip(7))
 
@@ -92,7 +92,7 @@ def say(client: socket.socket, server: Server) -> None:
     """A chat message of a client that is known. The server has sent it to the group when this returns: it leaves in the
     turn of the event loop in which it came, and the last HELO comes in a later one."""
     client.connect((OWN, server.address[1]))
-    for token, before in ((1, b""), (2, SAID), (3, b"")):
+    for token, before in ((1, b""), (2, MESSAGE), (3, b"")):
         if before:
             client.send(before)
         _greet(client, token)
@@ -126,7 +126,7 @@ def test_only_a_time_to_live_of_1_leaves_the_machine(
         say(client, served)
         if members:
             member.settimeout(PATIENCE_S)
-            assert member.recv(100) == SAID
+            assert member.recv(100) == MESSAGE
         member.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(OWN))
         send_last = partial(member.sendto, LAST, (GROUP, served.address[1]))
-        assert datagrams_until(LAST, neighbour, send_last) == ([(1, SAID)] if ttl == "1" else [])
+        assert datagrams_until(LAST, neighbour, send_last) == ([(1, MESSAGE)] if ttl == "1" else [])

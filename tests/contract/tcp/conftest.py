@@ -28,7 +28,7 @@ import pytest
 from netdyno.model.contestant import Contestant
 from tests.contract.tcp.talk import StreamTalk, TalkInTurns
 from tests.support import proc
-from tests.support.chosen import NOBODY, one_at_a_time, quickly_compiled, startable, targets, workloads_to_test
+from tests.support.chosen import NONE_CHOSEN, one_at_a_time, quickly_compiled, startable, targets, workloads_to_test
 from tests.support.patience import eventually
 from tests.support.server import Server, serving
 
@@ -71,7 +71,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         served = [
             pytest.param(pair, id=f"{pair[0].name}-{pair[1]}", marks=one_at_a_time(pair[0], "server")) for pair in pairs
         ]
-        metafunc.parametrize("served", served or NOBODY, indirect=True, scope="session")
+        metafunc.parametrize("served", served or NONE_CHOSEN, indirect=True, scope="session")
     elif "workload" in metafunc.fixturenames:
         parameters = [
             pytest.param(
@@ -79,14 +79,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             )
             for candidate, workload in pairs
         ]
-        no_pairs = [pytest.param(None, None, marks=NOBODY[0].marks)]
+        no_pairs = [pytest.param(None, None, marks=NONE_CHOSEN[0].marks)]
         metafunc.parametrize(("contestant", "workload"), parameters or no_pairs, indirect=["contestant"])
     elif "contestant" in metafunc.fixturenames:
         alone = [
             pytest.param(candidate, id=candidate.name, marks=one_at_a_time(candidate, "server"))
             for candidate in servers
         ]
-        metafunc.parametrize("contestant", alone or NOBODY, indirect=True)
+        metafunc.parametrize("contestant", alone or NONE_CHOSEN, indirect=True)
 
 
 @pytest.hookimpl(trylast=True)

@@ -35,14 +35,14 @@ WITHOUT_MEMORY = CROWD + 2
 class Unfinished:
     """What each of a crowd of clients leaves inside the server when it goes."""
 
-    said: bytes
+    sent_bytes: bytes
     clients: int = 10
 
     @property
     def bound(self) -> int:
         """Growth in bytes within so many rounds that allocators and collectors are forgiven: two fifths of what a
         server would grow by that keeps what was said."""
-        return ROUNDS * self.clients * len(self.said) * 2 // 5
+        return ROUNDS * self.clients * len(self.sent_bytes) * 2 // 5
 
 
 LARGE = 256 << 10
@@ -68,7 +68,7 @@ def test_memory_does_not_grow_with_unfinished_messages(served: ServedContestant,
         for _ in range(rounds):
             crowd = [talk.client() for _ in range(unfinished.clients)]
             for client in crowd:
-                client.send(unfinished.said)
+                client.send(unfinished.sent_bytes)
             server.wait_read(*(client.address for client in crowd))
             for client in crowd:
                 ways.choice((client.close, client.reset))()

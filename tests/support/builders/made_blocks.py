@@ -42,7 +42,7 @@ class Silent:
     def __init__(self) -> None:
         self.begun: list[str] = []
         self.left: list[str] = []
-        self.told: list[Trial] = []
+        self.shown_trials: list[Trial] = []
         self.progress = Progress((), 0.0)
 
     def begin(self, text: str) -> None:
@@ -55,7 +55,7 @@ class Silent:
     def throughput(self, completed: int, seconds: float) -> None: ...
 
     def trial_done(self, trial: Trial, progress: Progress) -> None:
-        self.told.append(trial)
+        self.shown_trials.append(trial)
 
     def note(self, text: str) -> None: ...
 

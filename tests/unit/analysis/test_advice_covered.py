@@ -14,16 +14,16 @@ from netdyno.model.values import CORES
 from tests.support.builders.made_advice import SCENARIO, made
 
 SERVED: dict[str, Any] = {"threads": CORES, "service-time": "500us", "service-kind": "wait"}
-WANTED = replace(SCENARIO, connections=50, server=SERVED)
+REQUESTED = replace(SCENARIO, connections=50, server=SERVED)
 
 
 def stored(**fields: Any) -> Experiment:
-    scenario = replace(WANTED, name="there", **fields)
+    scenario = replace(REQUESTED, name="there", **fields)
     return Experiment(name="stored", question="?", scenarios=(scenario,))
 
 
 def places(cores: int = 1, **fields: Any) -> list[StoredCell]:
-    return list(covered.find_exact_cells(stored(**fields), WANTED, cores))
+    return list(covered.find_exact_cells(stored(**fields), REQUESTED, cores))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_levels_count_as_the_cell_has_them() -> None:
 
 
 def test_what_lies_on_both_sides_in_one_number_is_around_it() -> None:
-    (neighbours,) = covered.find_nearest_cells(stored(factors={"rate": (100, 1000, 20_000, 40_000)}), WANTED, 1)
+    (neighbours,) = covered.find_nearest_cells(stored(factors={"rate": (100, 1000, 20_000, 40_000)}), REQUESTED, 1)
     assert (neighbours.option, neighbours.values) == ("rate", (1000, 20_000))
     assert (neighbours.below, neighbours.above) == (
         StoredCell("there", {"rate": 1000}),
@@ -95,7 +95,7 @@ def test_what_lies_on_both_sides_in_one_number_is_around_it() -> None:
     ],
 )
 def test_beyond_the_last_level_nothing_is_stated(fields: dict[str, Any]) -> None:
-    assert list(covered.find_nearest_cells(stored(**fields), WANTED, 1)) == []
+    assert list(covered.find_nearest_cells(stored(**fields), REQUESTED, 1)) == []
 
 
 def test_messages_are_counted_where_they_are_heard() -> None:
@@ -113,13 +113,13 @@ def test_messages_are_counted_where_they_are_heard() -> None:
 
 
 def test_a_cell_alone_is_ranked_as_is_requested() -> None:
-    scenario: Scenario = replace(WANTED, name="there", metric="p99", factors={"rate": (1000, 5000)}, rate=None)
+    scenario: Scenario = replace(REQUESTED, name="there", metric="p99", factors={"rate": (1000, 5000)}, rate=None)
     run = made({"a": 10.0, "b": 12.0, "c": 9.0}, scenario=scenario, levels={"rate": 5000})
     more = made({"a": 99.0, "b": 12.0}, scenario=scenario, levels={"rate": 1000})
     run = replace(run, trials=(*run.trials, *more.trials))
     place = StoredCell("there", {"rate": 5000})
     assert covered.list_contestants(run, place) == {"a", "b", "c"}
-    alone = covered.extract_cell(run, place, WANTED, Advise(), ["a", "b"])
+    alone = covered.extract_cell(run, place, REQUESTED, Advise(), ["a", "b"])
     assert {trial.contestant for trial in alone.trials} == {"a", "b"}
     assert len(alone.trials) == 16
     (single,) = alone.experiment.scenarios

@@ -174,7 +174,7 @@ def end_early(run: Run, name: str) -> Run:
 
 
 def silence(run: Run, name: str) -> Run:
-    """The run with a server that was never answered, and whose core nobody saw."""
+    """The run with a server that was never answered, and whose core was not seen."""
 
     def mute(trial: Trial) -> Trial:
         if trial.contestant != name or trial.load is None:

@@ -135,7 +135,7 @@ def test_no_claim_stands_on_it() -> None:
     assert (unranked.verdict, unranked.lacking) == ("not_testable", Refused({LOCK: "not ranked"}))
 
 
-def test_a_claim_about_whoever_there_is_leaves_it_out() -> None:
+def test_a_claim_about_all_contestants_leaves_it_out() -> None:
     below = '[claim.test]\nkind = "bound"\nmetric = "throughput"\nbelow = 200\nevery = true'
     run = made(below, "throughput", lambda name, _: 300 if name == COROUTINES else 100)
     assert judged(run).verdict != "confirmed"

@@ -38,7 +38,7 @@ class MulticastClient(MessageClient):
         query = parse_qs(server.endpoint.partition("?")[2])
         self._group = server.address
         self._hears_itself = hears_itself
-        self._said: Counter[bytes] = Counter()
+        self._own_messages: Counter[bytes] = Counter()
         self._came: list[tuple[int, bytes, bool]] = []
         self.socket = sockets.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.connect((query["server"][0], server.address[1]))
@@ -53,7 +53,7 @@ class MulticastClient(MessageClient):
     def send(self, message: bytes) -> None:
         if message.startswith(control(HELO, 0)[:8]) and not self._is_member:
             self._membership(socket.IP_ADD_MEMBERSHIP)
-        self._said[message] += 1
+        self._own_messages[message] += 1
         self.socket.send(message)
         if message == control(BYE, self.token) and self._is_member:
             self._membership(socket.IP_DROP_MEMBERSHIP)
@@ -80,8 +80,8 @@ class MulticastClient(MessageClient):
             self._came.sort(key=lambda arrival: arrival[0])
 
     def _take_own(self, message: bytes) -> bool:
-        own = self._said[message] > 0
-        self._said[message] -= own
+        own = self._own_messages[message] > 0
+        self._own_messages[message] -= own
         return own
 
     def close(self) -> None:
@@ -123,13 +123,13 @@ class Multicast(TransportUnderTest):
 
     @contextmanager
     def launched(self, contestant: Contestant, *arguments: str) -> Iterator[Server]:
-        with launched((*self.prefix(), *contestant.command), *self._told(arguments)) as server:
+        with launched((*self.prefix(), *contestant.command), *self._add_options(arguments)) as server:
             yield server
 
     def run(self, contestant: Contestant, *arguments: str) -> Finished:
-        return run((*self.prefix(), *contestant.command), *self._told(arguments))
+        return run((*self.prefix(), *contestant.command), *self._add_options(arguments))
 
-    def _told(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    def _add_options(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         """With an interface in `--listen`, which a test that knows of none leaves out."""
         if not any(argument.startswith("--listen") for argument in arguments):
             return (*self.arguments(), *arguments)

@@ -105,17 +105,17 @@ class FakeConnection:
     """A connection to another host, which closes it when it is read."""
 
     def __init__(self) -> None:
-        self.said: list[object] = []
+        self.written: list[object] = []
         self.stream = self
 
     async def write(self, words: object) -> None:
-        self.said.append(words)
+        self.written.append(words)
 
     async def read_bytes(self, _count: int) -> bytes:
         raise OSError
 
     def abort(self) -> None:
-        self.said.append("end")
+        self.written.append("end")
 
 
 def test_a_host_at_work_has_no_link_filled() -> None:
@@ -126,7 +126,7 @@ def test_a_host_at_work_has_no_link_filled() -> None:
         host = Idle()
         async with host.netdyno_performing:
             await Worker.fill_link(cast(Any, host), comm)
-            assert comm.said == [{"fills": False}, "end"]
+            assert comm.written == [{"fills": False}, "end"]
             assert await Worker.tell_rate(cast(Any, host), "tls://10.0.0.3:8787") is None
 
     asyncio.run(ask())
@@ -142,7 +142,7 @@ def test_a_load_waits_for_a_link_that_is_being_filled_and_says_that_it_lives() -
         host = Idle(_make_load=make)
         with host.netdyno_transfers.count_transfer():
             loading = asyncio.create_task(Worker.make_load(cast(Any, host), comm, {}))
-            while not comm.said:
+            while not comm.written:
                 await asyncio.sleep(0)
             assert host._is_busy()
             assert not load_made.is_set()
@@ -150,7 +150,7 @@ def test_a_load_waits_for_a_link_that_is_being_filled_and_says_that_it_lives() -
 
     asyncio.run(asyncio.wait_for(wait(), PATIENCE_S))
     assert load_made.is_set()
-    assert comm.said == [{"beat": True}]
+    assert comm.written == [{"beat": True}]
 
 
 class FakeController(FakeConnection):
@@ -158,7 +158,7 @@ class FakeController(FakeConnection):
 
     async def read(self) -> object:
         await asyncio.sleep(0.001)
-        if any(isinstance(word, dict) and word.get("last") for word in self.said):
+        if any(isinstance(word, dict) and word.get("last") for word in self.written):
             raise OSError
         return {"beat": True}
 
@@ -166,7 +166,7 @@ class FakeController(FakeConnection):
 async def reply(host: Idle, comm: FakeController) -> Reply:
     """Return the reply that the controller receives in the end."""
     await Worker.perform(cast(Any, host), comm, b"{}")
-    pieces = [word["piece"] for word in comm.said if isinstance(word, dict) and "piece" in word]
+    pieces = [word["piece"] for word in comm.written if isinstance(word, dict) and "piece" in word]
     answer: Reply = msgspec.json.decode(b"".join(pieces), type=Reply)
     return answer
 
@@ -190,14 +190,14 @@ def test_a_trial_waits_for_a_link_that_is_being_filled_and_says_that_it_lives(mo
         host = performing(help_it)
         with host.netdyno_transfers.count_transfer():
             waiting = asyncio.create_task(reply(host, comm))
-            while len(comm.said) < 2:
+            while len(comm.written) < 2:
                 await asyncio.sleep(0)
             assert host._is_busy()
             assert not has_begun.is_set()
         return await waiting
 
     assert asyncio.run(asyncio.wait_for(wait(), PATIENCE_S)) == NotDone(why="all is well")
-    assert comm.said[:2] == [{"beat": True}, {"beat": True}]
+    assert comm.written[:2] == [{"beat": True}, {"beat": True}]
 
 
 def test_the_reason_why_a_host_could_not_do_it_is_stated() -> None:
@@ -242,4 +242,4 @@ def test_a_trial_ends_when_its_controller_says_nothing_more(monkeypatch: pytest.
     comm = SilentController()
     asyncio.run(asyncio.wait_for(Worker.perform(cast(Any, performing(go_on)), comm, b"{}"), PATIENCE_S))
     assert ended == [True]
-    assert comm.said[-1] == "end"
+    assert comm.written[-1] == "end"

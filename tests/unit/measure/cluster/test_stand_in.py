@@ -35,7 +35,7 @@ class Answered:
                 with connection, connection.makefile("rb") as lines:
                     self.asked = msgspec.json.decode(lines.readline(), type=LoadRequest)
                     connection.sendall(msgspec.json.encode(answer) + b"\n")
-                _, self.said = process.communicate(timeout=PATIENCE_S)
+                _, self.stderr = process.communicate(timeout=PATIENCE_S)
         self.code = process.returncode
         self.result = result.read_text() if result.exists() else None
 
@@ -45,13 +45,13 @@ def test_a_client_contestant_is_requested_by_its_name_with_the_number_of_its_pro
     answered = Answered(tmp_path, words, LoadEnded(code=0, output="", result="{}"))
     assert (answered.asked.program, answered.asked.processes, answered.asked.events) == ("asyncio", 2, False)
     assert answered.asked.words == ("tcp://10.0.0.2:7000", "-c", "4", "--linger", "50ms")
-    assert (answered.code, answered.said, answered.result) == (0, "", "{}")
+    assert (answered.code, answered.stderr, answered.result) == (0, "", "{}")
 
 
 @pytest.mark.parametrize(("program", "name"), [(GENERATOR, "generator"), ("asyncio", "client asyncio")])
 def test_a_program_that_a_signal_ended_is_named(program: str, name: str, tmp_path: Path) -> None:
     answered = Answered(tmp_path, (program, "tcp://10.0.0.2:7000"), LoadEnded(code=-9, output="words\n", result=None))
-    assert (answered.code, answered.said) == (1, f"words\nthe {name} was ended by signal 9\n")
+    assert (answered.code, answered.stderr) == (1, f"words\nthe {name} was ended by signal 9\n")
     assert answered.asked.processes == 1
 
 
