@@ -429,8 +429,8 @@ def test_a_server_that_is_unsafe_is_listed_as_such(capsys: pytest.CaptureFixture
     cli.main(["list", "servers"])
     lines = capsys.readouterr().out.splitlines()
     (row,) = (number for number, line in enumerate(lines) if line.split()[0] == UNSAFE.name)
-    said = " ".join(itertools.takewhile(lambda line: line.startswith("  "), lines[row + 1 :])).split()
-    assert f"unsafe: {UNSAFE.manifest.unsafe}" in " ".join(said)
+    notes = " ".join(itertools.takewhile(lambda line: line.startswith("  "), lines[row + 1 :])).split()
+    assert f"unsafe: {UNSAFE.manifest.unsafe}" in " ".join(notes)
 
 
 def test_a_list_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
