@@ -1,5 +1,7 @@
 #include "lib/cli/command_line.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +12,18 @@
 
 namespace netdyno {
 namespace {
+
+/// Leaves the beginning of a text, and its end, which says what to do: the value between them may be long.
+std::string cut_middle(const std::string& text) {
+  constexpr std::size_t most_shown = 2000, end_shown = 600;
+  if (text.size() <= most_shown) return text;
+  const auto begin_of_char = [&text](std::size_t at) {
+    while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) --at;
+    return at;
+  };
+  const std::size_t first = begin_of_char(most_shown - end_shown), last = begin_of_char(text.size() - end_shown);
+  return fmt::format("{} [... {} bytes ...] {}", text.substr(0, first), last - first, text.substr(last));
+}
 
 /// Whatever the caller put into an argument, the message about it stays one line and does nothing to a terminal.
 std::string printable(std::string text) {
@@ -33,7 +47,7 @@ std::string program_name(const char* argv0) {
 }
 
 void usage_error(const std::string& program, const std::string& message) {
-  std::fprintf(stderr, "%s: %s (--help lists the options)\n", program.c_str(), printable(message).c_str());
+  std::fprintf(stderr, "%s: %s (--help lists the options)\n", program.c_str(), printable(cut_middle(message)).c_str());
   std::exit(2);
 }
 

@@ -5,9 +5,25 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
+MOST_SHOWN = 2000
+"""The most characters of an error: the value in it may have millions."""
+_END_SHOWN = 600
+
 
 class UserError(Exception):
     """An error that the user can correct. The text is the whole line that is shown; the exit code is 2."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(cut_middle(text))
+
+
+def cut_middle(text: str) -> str:
+    """Return the text of an error with at most MOST_SHOWN characters: its beginning, and its end, which says what to
+    do."""
+    if len(text) <= MOST_SHOWN:
+        return text
+    cut = f" [... {len(text) - MOST_SHOWN} characters ...] "
+    return f"{text[: MOST_SHOWN - _END_SHOWN - len(cut)]}{cut}{text[-_END_SHOWN:]}"
 
 
 def did_you_mean(word: str, valid: Iterable[str], listed_by: str = "") -> str:
@@ -16,7 +32,7 @@ def did_you_mean(word: str, valid: Iterable[str], listed_by: str = "") -> str:
     names = sorted(valid)
     if not names:
         return ""
-    near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(word[:MOST_SHOWN].lower(), names, n=1, cutoff=0.5)
     if listed_by:
         return f" ({f'did you mean {near[0]!r}? ' if near else ''}see: {listed_by})"
     return f" (did you mean {near[0]!r}?)" if near else f" (there are: {', '.join(names)})"

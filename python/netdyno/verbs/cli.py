@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from netdyno.kit.errors import UserError, did_you_mean
+from netdyno.kit.errors import UserError, cut_middle, did_you_mean
 from netdyno.kit.escape import harmless
 from netdyno.kit.paths import ROOT, build_dir, generator_path
 from netdyno.kit.statistics.histogram import HistogramError
@@ -780,5 +780,5 @@ def _find_help(error: typer.TyperException) -> str:
 
 
 def _report_error(text: str, code: int) -> int:
-    print(f"netdyno: {harmless(' '.join(text.split()))}", file=sys.stderr)
+    print(f"netdyno: {harmless(cut_middle(' '.join(text.split())))}", file=sys.stderr)
     return code
