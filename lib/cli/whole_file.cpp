@@ -72,6 +72,14 @@ int write_and_close(int fd, std::string_view text) {
   return close(fd) != 0 && error == 0 ? errno : error;
 }
 
+/// Whether a pipe neither gets a byte nor an end within writer_ms. It has no writer, or one that has not written yet.
+bool is_silent_pipe(int fd) {
+  constexpr int writer_ms = 3000;
+  struct stat found {};
+  pollfd more{fd, POLLIN, 0};
+  return fstat(fd, &found) == 0 && S_ISFIFO(found.st_mode) && poll(&more, 1, writer_ms) == 0;
+}
+
 int replace(const std::string& name, std::string_view text) {
   const std::string unfinished = fmt::format("{}.{}.tmp", name, getpid());
   constexpr mode_t mode = 0666;  // less the umask
@@ -84,14 +92,20 @@ int replace(const std::string& name, std::string_view text) {
 }  // namespace
 
 int read_whole(const std::string& name, std::string& text) {
-  const int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  const int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);  // a pipe may have no writer
   if (fd < 0) return errno;
   std::array<char, 64 << 10> bytes;
+  const bool silent = is_silent_pipe(fd);
   int error = 0;
   for (ssize_t count = 1; count != 0 && error == 0;) {
     count = read(fd, bytes.data(), bytes.size());
+    pollfd more{fd, POLLIN, 0};
     if (count > 0) text.append(bytes.data(), static_cast<std::size_t>(count));
-    if (count < 0 && errno != EINTR) error = errno;
+    if (count == 0 && silent && text.empty()) error = EPIPE;
+    if (count < 0 && errno == EAGAIN)
+      poll(&more, 1, -1);
+    else if (count < 0 && errno != EINTR)
+      error = errno;
     if (text.size() > longest_file) error = EFBIG;
   }
   close(fd);

@@ -8,7 +8,8 @@ namespace netdyno {
 /// The most that read_whole takes: a device or a pipe may have no end.
 inline constexpr std::size_t longest_file = 256 << 20;
 
-/// Reads a file, also a pipe, into `text`. Returns 0 or an errno: EFBIG where it has more than longest_file.
+/// Reads a file, also a pipe, into `text`. Returns 0 or an errno: EFBIG where it has more than longest_file, EPIPE
+/// where it is a pipe to which no program writes.
 int read_whole(const std::string& name, std::string& text);
 
 /// Writes a file, or stdout as "-", so that a reader sees the old one or the whole new one, behind symbolic links too.

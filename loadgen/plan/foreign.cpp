@@ -43,6 +43,7 @@ std::string read_file(const std::string& option, const std::string& name) {
   const int error = read_whole(name, text);
   if (error == EFBIG)
     refuse_value(option, fmt::format("'{}' has more than {} MiB; want a smaller file", name, longest_file / (1 << 20)));
+  if (error == EPIPE) refuse_value(option, fmt::format("'{}' is a pipe to which no program writes", name));
   if (error != 0) refuse_value(option, fmt::format("cannot read '{}': {}", name, std::strerror(error)));
   return text;
 }

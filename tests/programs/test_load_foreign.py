@@ -1319,6 +1319,7 @@ def test_a_rate_below_one_is_stated_as_it_is() -> None:
         (("tcp://127.0.0.1:1", "--send", "x", "--reply-length", "u8", "--reply-size", "3"), "want one of them"),
         (("tcp://127.0.0.1:1", "--reply-length", "u8"), "goes with --send"),
         (("@/nowhere",), "cannot read"),
+        (("x" * 100_000,), "' is no URL; want e.g."),
         (("http://127.0.0.1/", "--assert", "p98<1ms"), "is no assertion"),
         (("http://127.0.0.1/", "--assert", "p99<1"), "is no assertion"),
     ],
@@ -1328,6 +1329,15 @@ def test_what_cannot_be_meant_is_one_line_and_exit_2(arguments: tuple[str, ...],
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert words in line
+    assert len(line) < 3000
+
+
+@pytest.mark.parametrize("words", [("http://127.0.0.1/", "-d"), ("tcp://127.0.0.1:1", "--send"), ()])
+def test_a_pipe_without_a_writer_is_an_error(words: tuple[str, ...], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    done = load(*words, f"@{tmp_path / 'pipe'}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is a pipe to which no program writes" in done.stderr
 
 
 def test_the_urls_of_a_file_are_of_one_server(tmp_path: Path) -> None:

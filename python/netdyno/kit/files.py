@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import select
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +21,11 @@ _KINDS = {
 
 _MOST_LINKS = 40
 """The number of links that the kernel follows (path_resolution(7))."""
+
+MOST_GIVEN = 64 << 20
+"""The most bytes of a file that the user names: a device has no end."""
+WRITER_MS = 3000
+"""The time that a pipe has to get a program that writes to it."""
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -94,6 +100,33 @@ def lock_folder(folder: Path) -> Iterator[None]:
 def kind_of(mode: int) -> str:
     """Return the kind of a file from its mode (inode(7)): "a pipe"."""
     return _KINDS.get(stat.S_IFMT(mode), "a device")
+
+
+def read_given(path: Path) -> bytes:
+    """Read a file that the user names, or what another program writes to a pipe. Raises OSError, also where no program
+    writes to the pipe; reading would wait for one without end."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
+        first = _await_writer(file.fileno(), path)
+        os.set_blocking(file.fileno(), True)
+        content = first + file.read(MOST_GIVEN + 1)
+    if len(content) > MOST_GIVEN:
+        raise OSError(errno.EFBIG, f"it has more than {MOST_GIVEN >> 20} MiB", str(path))
+    return content
+
+
+def _await_writer(descriptor: int, path: Path) -> bytes:
+    """Wait until a pipe has a writer or an end. Returns what was read to find that out."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    if not stat.S_ISFIFO(os.fstat(descriptor).st_mode) or poll.poll(WRITER_MS):
+        return b""
+    try:
+        first = os.read(descriptor, 1)
+    except BlockingIOError:  # a writer that has written nothing yet
+        return b""
+    if not first:
+        raise OSError(errno.EPIPE, "it is a pipe to which no program writes", str(path))
+    return first
 
 
 def open_regular(path: Path) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from netdyno.kit.errors import UserError
+from netdyno.kit.files import read_given
 from netdyno.model.options import REQUESTS, read_value
 from netdyno.model.own_requests import BYTE_OPTIONS, FILE, escape
 
@@ -47,7 +48,7 @@ def _insert_paths(texts: Sequence[str], where: str) -> list[str]:
 
 def _read(text: str, where: str) -> bytes:
     try:
-        return Path(text[1:]).read_bytes()
+        return read_given(Path(text[1:]))
     except OSError as error:
         raise UserError(f"{where}: {text[1:]} cannot be read: {error.strerror}") from error
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
-from netdyno.kit.files import write_whole
+from netdyno.kit import files
+from netdyno.kit.files import read_given, write_whole
 from tests.support.nodes import NODES
 
 
@@ -67,3 +69,39 @@ def test_what_cannot_be_written_is_an_error_and_leaves_nothing(tmp_path: Path) -
     with pytest.raises(OSError, match="Too many levels"):
         write_whole(tmp_path / "round", "new")
     assert [path.name for path in tmp_path.iterdir()] == ["round"]
+
+
+def test_a_pipe_is_read_to_its_end() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"content")
+    os.close(writing)
+    assert read_given(Path(f"/dev/fd/{reading}")) == b"content"
+    os.close(reading)
+
+
+def test_a_pipe_that_is_written_late_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "WRITER_MS", 0)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    both_ends = os.open(pipe, os.O_RDWR)  # no wait for the other end
+    writing = os.open(pipe, os.O_WRONLY)
+    content: list[bytes] = []
+    reader = threading.Thread(target=lambda: content.append(read_given(pipe)))
+    reader.start()
+    os.write(writing, b"late")
+    os.close(writing)
+    os.close(both_ends)
+    reader.join()
+    assert content == [b"late"]
+
+
+def test_a_pipe_without_a_writer_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "WRITER_MS", 0)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="a pipe to which no program writes"):
+        read_given(tmp_path / "pipe")
+
+
+def test_a_device_without_an_end_is_an_error() -> None:
+    with pytest.raises(OSError, match="more than 64 MiB"):
+        read_given(Path("/dev/zero"))

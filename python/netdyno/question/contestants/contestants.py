@@ -18,6 +18,7 @@ import msgspec
 
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError, check_keys, did_you_mean
+from netdyno.kit.files import read_given
 from netdyno.kit.paths import ROOT, build_dir, launcher_path
 from netdyno.model.contestant import Contestant, Manifest, behind_launcher, launched
 from netdyno.model.own_requests import BYTES
@@ -36,7 +37,7 @@ _BESIDE = {"java": ("java/{}/program.jar",), "erlang": ("erlang/{}/*.beam",)}
 def parse_manifest(path: Path) -> Manifest:
     """Read one manifest. Raises UserError naming the file, the key and the nearest valid key."""
     try:
-        raw = msgspec.json.decode(path.read_bytes())
+        raw = msgspec.json.decode(read_given(path))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # UTF-8 may be broken, too
@@ -170,7 +171,7 @@ def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[
     """The contestants whose name matches one of the globs, in name order; an unsafe or unranked one only where it is
     named in full. A pattern without a match is a UserError."""
     chosen: dict[str, Contestant] = {}
-    for pattern in patterns:
+    for pattern in dict.fromkeys(patterns):
         matching = [contestant for contestant in contestants if _matches(contestant, pattern)]
         if not matching:
             names = [contestant.name for contestant in contestants]

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from netdyno.kit.errors import UserError, check_keys, did_you_mean
+from netdyno.kit.files import read_given
 from netdyno.kit.units import parse_duration
 from netdyno.verbs.instruments.calibrate import truths
 from netdyno.verbs.instruments.calibrate.cases import RATE_BOUND, STALL_S, STALLED_PERCENTILES
@@ -146,7 +147,7 @@ def read(option: str) -> Other:
     except ValueError as error:
         raise UserError(f"--other {kind}: {error}") from error
     try:
-        text = Path(file).read_text(encoding="utf-8", errors="replace")
+        text = read_given(Path(file)).decode(errors="replace")
     except OSError as error:
         raise UserError(f"--other {kind}: {file}: {error.strerror}") from error
     return score(kind, parse(text, file), stall_s, requested_hz)
