@@ -21,7 +21,9 @@ Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST)]
 number from outside that exceeds them is refused; its plausibility is checked elsewhere
 (measure/audits/plausible.py)."""
 MOST_CELLS = 10**6
-"""The most cells of a run, and combinations of levels of a scenario: a week of the shortest trials."""
+"""The most cells of a run: a week of the shortest trials."""
+MOST_COMBINATIONS = 10_000
+"""The most combinations of levels of all scenarios together: each costs some of the time before the first trial."""
 Span = Annotated[float, msgspec.Meta(gt=0, le=MOST)]
 """Seconds that serve as a divisor."""
 

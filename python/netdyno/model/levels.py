@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from netdyno.kit.errors import UserError
 from netdyno.kit.units import parse_duration
-from netdyno.model.base import MOST_CELLS, type_level
+from netdyno.model.base import MOST_COMBINATIONS, type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.options import LOAD, SERVER, settings
 from netdyno.model.values import CORES
@@ -65,13 +65,20 @@ def middle(scenario: Scenario) -> dict[str, type_level]:
     return {name: levels[len(levels) // 2] for name, levels in scenario.factors.items()}
 
 
+def count_combinations(scenario: Scenario) -> int:
+    """Count the combinations of the levels of a scenario's factors."""
+    return math.prod(map(len, scenario.factors.values()))
+
+
+def check_combinations(where: str, count: int) -> None:
+    """Raise UserError where the scenarios of an experiment have too many combinations of levels."""
+    if count > MOST_COMBINATIONS:
+        raise UserError(f"{where}: {count} combinations of levels so far; at most {MOST_COMBINATIONS} are possible")
+
+
 def combinations(scenario: Scenario) -> Iterator[dict[str, type_level]]:
     """Yield every combination of the levels of a scenario's factors. Raises UserError where they are too many."""
-    count = math.prod(map(len, scenario.factors.values()))
-    if count > MOST_CELLS:
-        raise UserError(
-            f"scenario {scenario.name!r}: {count} combinations of levels; at most {MOST_CELLS} are possible"
-        )
+    check_combinations(f"scenario {scenario.name!r}", count_combinations(scenario))
     for levels in itertools.product(*scenario.factors.values()):
         yield dict(zip(scenario.factors, levels, strict=True))
 

@@ -52,9 +52,11 @@ def parse(tables: object, scenarios: Sequence[Scenario], where: str) -> tuple[Cl
         raise UserError(f"{where}: 'claim' must be one or more [[claim]] tables")
     reader = ClaimReader(scenarios)
     claims = [reader.claim(table, f"{where}: claim {number}") for number, table in enumerate(tables, 1)]
+    known: set[str] = set()
     for number, claim in enumerate(claims, 1):
-        if any(claim.id == earlier.id for earlier in claims[: number - 1]):
+        if claim.id in known:
             raise UserError(f"{where}: claim {number}: key 'id': another claim is called {claim.id!r}")
+        known.add(claim.id)
     return tuple(claims)
 
 

@@ -5,21 +5,22 @@ A key or value that is not understood is an error that names the file, the key a
 from __future__ import annotations
 
 import fnmatch
-import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, cast, get_args
 
 import msgspec
 
 from netdyno.kit.errors import UserError, check_keys, did_you_mean
+from netdyno.kit.files import kind_of
 from netdyno.kit.paths import ROOT
+from netdyno.kit.toml import parse_table, read_table
 from netdyno.model.base import type_level
 from netdyno.model.claim import Cells
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Budget, Experiment, Flip, Scenario
 from netdyno.model.figure import SCENARIO, Figure, Published
-from netdyno.model.levels import combinations
+from netdyno.model.levels import check_combinations, combinations, count_combinations
 from netdyno.model.options import SHARED, read_key, settings
 from netdyno.model.values import declared
 from netdyno.question import budgets
@@ -57,9 +58,11 @@ def find(name_or_path: str, folder: Path) -> Path:
     """Find the file of an experiment by its name or by the path of a .toml. Raises UserError with the nearest name."""
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         path = Path(name_or_path)
-        if not path.is_file():
-            raise UserError(f"no such experiment file: {name_or_path}")
-        return path
+        if path.is_file():
+            return path
+        if path.exists():
+            raise UserError(f"{name_or_path} is {kind_of(path.stat().st_mode)}; name the file of an experiment")
+        raise UserError(f"no such experiment file: {name_or_path}")
     path = folder / f"{name_or_path}.toml"
     if not path.is_file():
         raise UserError(f"unknown experiment {name_or_path!r}{did_you_mean(name_or_path, list_names(folder))}")
@@ -68,7 +71,7 @@ def find(name_or_path: str, folder: Path) -> Path:
 
 def load(path: Path, budget: Budget = "normal") -> Experiment:
     """Read an experiment at a size, and those that it includes. Raises UserError with one clear line."""
-    raw = _parse_toml(_read(path), str(path))
+    raw = read_table(path)
     if "include" not in raw:
         return _build_experiment(raw, path.stem, str(path), budget)
     check_keys(str(path), raw, INCLUDE_KEYS)
@@ -78,7 +81,7 @@ def load(path: Path, budget: Budget = "normal") -> Experiment:
     studies = []
     for name in included:
         study = find(name, path.parent)
-        table = _parse_toml(_read(study), str(study))
+        table = read_table(study)
         if "include" in table:
             raise UserError(f"{path}: key 'include': {name!r} is made of others itself")
         studies.append(_build_experiment(table, name, str(study), budget))
@@ -87,7 +90,7 @@ def load(path: Path, budget: Budget = "normal") -> Experiment:
 
 def list_sizes(path: Path) -> tuple[Budget, ...]:
     """The sizes that an experiment can be run at: those that each of its parts has. Raises UserError as `load` does."""
-    raw = _parse_toml(_read(path), str(path))
+    raw = read_table(path)
     included = raw.get("include")
     if isinstance(included, list) and all(isinstance(name, str) for name in included):
         parts = [list_sizes(find(name, path.parent)) for name in included]
@@ -96,25 +99,9 @@ def list_sizes(path: Path) -> tuple[Budget, ...]:
     return tuple(size for size in get_args(Budget) if size in available)
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from error
-
-
-def _parse_toml(text: str, where: str) -> dict[str, object]:
-    try:
-        return tomllib.loads(text)
-    except ValueError as error:  # a number with more digits than Python reads is no TOMLDecodeError
-        raise UserError(f"{where}: not valid TOML: {error}") from error
-    except RecursionError as error:
-        raise UserError(f"{where}: not valid TOML: its values are nested too deeply") from error
-
-
 def parse(text: str, name: str, where: str, budget: Budget = "normal") -> Experiment:
     """Parse the text of an experiment that includes no other; `where` is what errors call it. Pure."""
-    return _build_experiment(_parse_toml(text, where), name, where, budget)
+    return _build_experiment(parse_table(text, where), name, where, budget)
 
 
 def _build_experiment(raw: Mapping[str, object], name: str, where: str, budget: Budget) -> Experiment:
@@ -148,14 +135,17 @@ def _parse_scenarios(raw: Mapping[str, object], where: str) -> tuple[Scenario, .
     for key in _REQUIRED:
         if key not in raw and not all(isinstance(table, dict) and key in table for table in tables):
             raise UserError(f"{where}: the key {key!r} is missing")
-    scenarios = tuple(
-        parse_scenario(table, shared, f"{where}: scenario {number}") for number, table in enumerate(tables, 1)
-    )
+    scenarios: list[Scenario] = []
+    count = 0
+    for number, table in enumerate(tables, 1):
+        scenarios.append(parse_scenario(table, shared, f"{where}: scenario {number}"))
+        count += count_combinations(scenarios[-1])
+        check_combinations(f"{where}: scenario {number}", count)
     for number, scenario in enumerate(scenarios, 1):
         there = f"{where}: scenario {number} ({scenario.name!r})"
         check_blocks(there, scenario, timed="time-budget" in raw or "flip" in raw)
     _check_unique(where, scenarios)
-    return scenarios
+    return tuple(scenarios)
 
 
 def _join_studies(raw: Mapping[str, object], path: Path, studies: Sequence[Experiment], budget: Budget) -> Experiment:
@@ -254,7 +244,7 @@ def list_clients(experiment: Experiment) -> tuple[str, ...]:
     return tuple(sorted(names - {GENERATOR}))
 
 
-def _check_unique(where: str, scenarios: tuple[Scenario, ...]) -> None:
+def _check_unique(where: str, scenarios: Iterable[Scenario]) -> None:
     names: set[str] = set()
     for scenario in scenarios:
         if scenario.name in names:

@@ -15,7 +15,7 @@ from netdyno.model import own_requests
 from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
-from netdyno.model.levels import combinations
+from netdyno.model.levels import check_combinations, combinations, count_combinations
 from netdyno.model.links import LINKS
 from netdyno.model.options import (
     LOAD,
@@ -85,6 +85,7 @@ def build(where: str, values: Mapping[str, object], *, has_depth: bool = False) 
     """Build a scenario from these fields, checked as a whole. `has_depth`: a depth is given. Pure."""
     scenario = convert(where, values, Scenario)
     check_capacity(scenario, where)
+    check_combinations(where, count_combinations(scenario))
     for levels in combinations(scenario):
         cell_settings = settings(scenario, levels)
         _check_loop(where, cell_settings, has_depth=has_depth or "depth" in scenario.factors)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import msgspec
 
 from netdyno.kit.errors import UserError, check_keys
 from netdyno.kit.statistics.block_counts import ADVICE_LOOKS
+from netdyno.kit.toml import read_table
 from netdyno.kit.units import format_duration
 from netdyno.model import objective
 from netdyno.model.base import type_level
@@ -129,10 +129,7 @@ TRANSPORTS_ASKED = ("tcp",)
 
 def read(path: Path) -> dict[str, Any]:
     """Read a file with the options as keys. Raises UserError."""
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from error
+    table = read_table(path)
     check_keys(str(path), table, OPTIONS)
     return {name: read_option(name, value, f"{path}: key {name!r}") for name, value in table.items()}
 

@@ -9,6 +9,7 @@ import msgspec
 
 from netdyno.model.base import MOST
 from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.levels import check_combinations, count_combinations
 from netdyno.model.metrics import METRICS
 from netdyno.model.options import SERVER, option_of
 from netdyno.model.values import DURATION
@@ -19,6 +20,7 @@ _POSITIVE = ("least_published", "within")
 
 def check_experiment(experiment: Experiment) -> None:
     """Raise ValueError for a number, an option, a metric or the name of a scenario that no experiment can have."""
+    check_combinations("its experiment", sum(map(count_combinations, experiment.scenarios)))
     for scenario in experiment.scenarios:
         _check_options(scenario)
     if experiment.seed < 0:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from netdyno.kit.errors import UserError
+from netdyno.kit.toml import read_table
 from netdyno.kit.url import parse_tls_url
 
 Role = Literal["scheduler", "server", "client", "control"]
@@ -115,10 +115,7 @@ def _read_certificate(files: Files) -> Mapping[str, Any]:
 def read_scheduler(folder: Path) -> str:
     """Read the address of a cluster's scheduler. Raises UserError."""
     path = folder / TOPOLOGY
-    try:
-        address = tomllib.loads(path.read_text(encoding="utf-8")).get("scheduler")
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from error
+    address = read_table(path).get("scheduler")
     if not isinstance(address, str):
         raise UserError(f"{path}: key 'scheduler': must be an address such as \"tls://10.0.0.1:8786\"")
     parse_tls_url(address)

@@ -51,7 +51,8 @@ def check(experiment: Experiment, servers: Sequence[Contestant], build: Path) ->
 def leave_out_repeats(experiment: Experiment, cores: Pinning) -> Experiment:
     """Leave out each scenario with other `server-cores` than one before it that asks the same, and whose cells are all
     among that one's on this machine. An experiment whose claims, figures or flips name scenarios keeps all. Pure."""
-    if experiment.claims or experiment.figures or experiment.flips:
+    are_equal = len({scenario.server_cores for scenario in experiment.scenarios}) < 2
+    if are_equal or experiment.claims or experiment.figures or experiment.flips:
         return experiment
     kept: list[Scenario] = []
     for scenario in experiment.scenarios:

@@ -204,8 +204,10 @@ class Schedule:
         scenarios = [scenario for scenario in self._select_below_budget() if scenario.precision is None]
         if not scenarios or not further_look.may_have_one(experiment) or self._is_past_limit():
             return ()
-        counts = {scenario.name: self._count_blocks(scenario) for scenario in scenarios}
-        block_s = {name: self._sum_seconds(name) / max(count, 1) for name, count in counts.items()}
+        counts = self._count_blocks()
+        block_s = {
+            scenario.name: self._sum_seconds(scenario.name) / max(counts[scenario.name], 1) for scenario in scenarios
+        }
         more = further_look.choose_blocks(self._judge_run(), scenarios, block_s)
         repeated = [scenario for scenario in scenarios for _ in range(more.get(scenario.name, 0))]
         blocks = (plan_next_block(experiment, [scenario], number + i, twice) for i, scenario in enumerate(repeated))
@@ -270,15 +272,12 @@ class Schedule:
         return ([precise] if precise else []) + [[part.scenario] for part in stopping.sort_by_gain(timed)]
 
     def _select_below_budget(self) -> list[Scenario]:
-        return [
-            scenario
-            for scenario in self._run.experiment.scenarios
-            if self._count_blocks(scenario) < find_most(scenario)
-        ]
+        blocks = self._count_blocks()
+        return [scenario for scenario in self._run.experiment.scenarios if blocks[scenario.name] < find_most(scenario)]
 
-    def _count_blocks(self, scenario: Scenario) -> int:
-        """Count the planned blocks of a scenario."""
-        return sum(any(cell.scenario == scenario.name for cell in cells) for cells in self._cells.values())
+    def _count_blocks(self) -> Counter[str]:
+        """Count the planned blocks of each scenario, by its name."""
+        return Counter(name for cells in self._cells.values() for name in {cell.scenario for cell in cells})
 
     def _list_cells(self) -> list[Cell]:
         return [cell for cells in self._cells.values() for cell in cells]
@@ -294,11 +293,12 @@ class Schedule:
         """Update the progress with the most cells and blocks that may come."""
         planned, further, last = self._list_cells(), 0, max(self._cells, default=0)
         precise = [scenario for scenario in still_open if scenario.precision is not None]
+        blocks, cells = self._count_blocks(), Counter(cell.scenario for cell in planned)
         for scenario in precise:
-            blocks = self._count_blocks(scenario)
-            planned_cells = sum(cell.scenario == scenario.name for cell in planned)
-            further += planned_cells // max(blocks, 1) * (find_most(scenario) - blocks)
-        more = max((find_most(scenario) - self._count_blocks(scenario) for scenario in precise), default=0)
+            further += (
+                cells[scenario.name] // max(blocks[scenario.name], 1) * (find_most(scenario) - blocks[scenario.name])
+            )
+        more = max((find_most(scenario) - blocks[scenario.name] for scenario in precise), default=0)
         goes_on = len(precise) < len(still_open)
         self._progress.expect(len(planned), len(planned) + further, last + more, goes_on=goes_on)
 

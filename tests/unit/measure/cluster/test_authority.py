@@ -18,7 +18,7 @@ from netdyno.verbs.cluster import parse_cores
         ('scheduler = "10.0.0.1"', "is no URL; want e.g. tls://10.0.0.1:8786"),
         ("scheduler = 8786", "must be an address"),
         ("", "must be an address"),
-        ("scheduler =", "cannot be read"),
+        ("scheduler =", "not valid TOML"),
     ],
 )
 def test_an_address_that_is_none_is_refused(text: str, complaint: str, tmp_path: Path) -> None:
