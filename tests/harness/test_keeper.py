@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from netdyno.measure.machine import server_proc, server_processes
 from netdyno.measure.machine.process import KEEPER, Process, TrialError
 from netdyno.measure.machine.server_processes import Origin
+from netdyno.question.contestants import stand_in
 from tests.support.patience import PATIENCE_S, eventually
 
 SERVES = "trap 'exit 5' TERM; echo $$; while :; do sleep 0.01; done"
@@ -49,6 +52,28 @@ def test_the_server_ends_with_its_keeper(tmp_path: Path) -> None:
         line = kept.lines().wait_line(time.monotonic() + PATIENCE_S)
         os.kill(kept.pid, signal.SIGKILL)
         eventually(lambda: not Path(f"/proc/{line}").exists(), "the server's end")
+
+
+@pytest.mark.parametrize("kind", ["keeper", "stand-in"])
+def test_what_the_server_has_started_ends_with_the_harness(kind: str, tmp_path: Path) -> None:
+    """Its workers ignore SIGTERM, and one has begun a session."""
+    worker = f"trap '' TERM HUP; echo $$ >>{tmp_path}/workers; while :; do sleep 0.01; done"
+    (tmp_path / "worker").write_text(worker)
+    script = f"sh {tmp_path}/worker & setsid -f sh {tmp_path}/worker; wait"
+    starter = KEEPER if kind == "keeper" else (sys.executable, stand_in.__file__)
+    command = [*starter, "sh", "-c", script, *(("--listen", "tcp://127.0.0.1:0") if kind == "stand-in" else ())]
+    harness = subprocess.Popen([sys.executable, "-c", f"import subprocess; subprocess.run({command!r})"])
+    workers = tmp_path / "workers"
+    eventually(lambda: workers.exists() and len(workers.read_text().split()) == 2, "both workers")
+    harness.kill()
+    harness.wait()
+    left = workers.read_text().split()
+    try:
+        eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left), "the workers' end")
+    finally:
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
 
 
 def test_an_orphan_is_the_servers_and_so_is_what_it_has_used_when_it_has_ended(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import typer
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError, did_you_mean
 from netdyno.kit.escape import harmless
+from netdyno.kit.files import write_whole
 from netdyno.kit.paths import build_dir, generator_path
 from netdyno.kit.temporary import temporary_folder
 from netdyno.measure.machine import digests, environment, pinning
@@ -108,7 +109,7 @@ def run(request: AdviseRequest, argv: Sequence[str]) -> int:
         console.print(line)
     document = as_json(answer, lines)
     if (folder := answer.rests.folder).is_dir():
-        (folder / ANSWER_NAME).write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_whole(folder / ANSWER_NAME, json.dumps(document, indent=1, allow_nan=False) + "\n")
     if request.as_json:
         print(json.dumps(document, allow_nan=False), flush=True)
     return 0 if answer.advice.take else 1

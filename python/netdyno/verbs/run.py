@@ -16,7 +16,7 @@ import msgspec
 
 from netdyno.kit.errors import UserError
 from netdyno.kit.escape import harmless
-from netdyno.kit.files import kind_of
+from netdyno.kit.files import kind_of, write_whole
 from netdyno.kit.paths import ROOT, build_dir
 from netdyno.measure.cluster import engine
 from netdyno.measure.machine import pinning
@@ -248,7 +248,7 @@ def _write_results(stored: Run, folder: Path, console: Console) -> tuple[Path, A
     analysis = analyse(stored)
     console.print(render(analysis))
     path = _write_page(analysis, folder)
-    (folder / FINDINGS_NAME).write_text(_encode_findings(analysis), encoding="utf-8")
+    write_whole(folder / FINDINGS_NAME, _encode_findings(analysis))
     console.print(f"report: {path}", highlight=False, markup=False, soft_wrap=True)
     return path, analysis
 

@@ -5,7 +5,7 @@ only.
 
 A process that forks twice, begins a session or asks for its parent's parent (CLONE_PARENT, clone(2)) stays a descendant
 of this one (PR_SET_CHILD_SUBREAPER, prctl(2)), so that its work is charged to its contestant. SIGTERM is passed on, and
-this program ends as the server does."""
+this program ends as the server does; where its own parent is killed, it ends all of them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import resource
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -48,6 +49,16 @@ def pass_on(number: int, server: int) -> None:
         os.kill(server, number)
 
 
+def end_all() -> None:
+    """Kill all processes that the server has started and left, and end."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    while pids := children.read_text().split():
+        for pid in map(int, pids):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    os._exit(1)
+
+
 def await_end(server: int) -> int:
     """Reap all children until the server has ended. Return its wait status."""
     while True:
@@ -70,6 +81,8 @@ def end_alike(status: int) -> None:
 
 def main() -> None:
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    signal.signal(signal.SIGUSR1, lambda _number, _frame: end_all())
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1)  # instead of SIGKILL, which would leave what the server started
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     server = start(sys.argv[1:])
     signal.signal(signal.SIGTERM, lambda number, _frame: pass_on(number, server))

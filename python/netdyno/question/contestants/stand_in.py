@@ -202,6 +202,11 @@ def end_all() -> int:
     return ended
 
 
+def _end_with_parent(_number: int, _frame: FrameType | None) -> None:
+    end_all()
+    os._exit(1)
+
+
 def end_of(server: subprocess.Popen[bytes]) -> int:
     """The exit code as a shell gives it."""
     return server.returncode if server.returncode >= 0 else 128 - server.returncode
@@ -361,6 +366,8 @@ def main() -> int:
     if request.command[0] == AT:
         return report_running(request.command[1], request.settings)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    signal.signal(signal.SIGUSR1, _end_with_parent)
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1)  # instead of SIGKILL, which would leave what the server started
     try:
         return serve(request)
     finally:
