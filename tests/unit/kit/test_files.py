@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from netdyno.kit import files
 from netdyno.kit.files import read_given, write_whole
 from tests.support.nodes import NODES
+from tests.support.patience import PATIENCE_S
 
 
 def test_a_file_is_replaced_by_the_whole_new_one(tmp_path: Path) -> None:
@@ -79,20 +81,32 @@ def test_a_pipe_is_read_to_its_end() -> None:
     os.close(reading)
 
 
-def test_a_pipe_that_is_written_late_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "WRITER_MS", 0)
+def write_in_thread(descriptor: Callable[[], int]) -> threading.Thread:
+    def write() -> None:
+        with os.fdopen(descriptor(), "wb") as pipe:
+            pipe.write(b"late")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    return writer
+
+
+def test_a_pipe_that_is_opened_late_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "WRITER_MS", 1000 * PATIENCE_S)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    both_ends = os.open(pipe, os.O_RDWR)  # no wait for the other end
-    writing = os.open(pipe, os.O_WRONLY)
-    content: list[bytes] = []
-    reader = threading.Thread(target=lambda: content.append(read_given(pipe)))
-    reader.start()
-    os.write(writing, b"late")
-    os.close(writing)
-    os.close(both_ends)
-    reader.join()
-    assert content == [b"late"]
+    writer = write_in_thread(lambda: os.open(pipe, os.O_WRONLY))  # waits for the reader
+    assert read_given(pipe) == b"late"
+    writer.join()
+
+
+def test_a_pipe_that_is_written_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "WRITER_MS", 0)
+    reading, writing = os.pipe()
+    writer = write_in_thread(lambda: writing)
+    assert read_given(Path(f"/dev/fd/{reading}")) == b"late"
+    writer.join()
+    os.close(reading)
 
 
 def test_a_pipe_without_a_writer_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
