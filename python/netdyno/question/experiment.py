@@ -31,6 +31,7 @@ from netdyno.question.flips import add_ends
 from netdyno.question.flips import parse as parse_flips
 from netdyno.question.scenarios import convert, read_shared
 from netdyno.question.scenarios import parse as parse_scenario
+from netdyno.question.scenarios import replace_load as replace_scenario_load
 
 _REQUIRED = ("contestants", "blocks", "warmup", "duration")
 OWN = declared(Experiment)
@@ -199,6 +200,27 @@ def choose_contestants(experiment: Experiment, choose: Callable[[Sequence[str]],
     """Replace the patterns of each scenario's contestants by the names that they choose."""
     scenarios = tuple(
         msgspec.structs.replace(scenario, contestants=tuple(choose(scenario.contestants)))
+        for scenario in experiment.scenarios
+    )
+    return msgspec.structs.replace(experiment, scenarios=scenarios)
+
+
+def replace_load(experiment: Experiment, connections: int | None, rate: float | None) -> Experiment:
+    """Return the experiment with the load of the command line in each scenario; None leaves what the file says. Pure.
+    Raises UserError where that is not possible."""
+    given = [name for name, value in {"--connections": connections, "--rate": rate}.items() if value is not None]
+    if not given:
+        return experiment
+    if experiment.claims or experiment.figures or experiment.flips:
+        raise UserError(
+            f"{given[0]}: {experiment.name!r} has claims, figures or flips of its own load; run 'web' instead"
+        )
+    if rate is not None and all(scenario.arrivals == "closed" for scenario in experiment.scenarios):
+        raise UserError(f"--rate: {experiment.name!r} has closed loops alone, and these have no rate")
+    scenarios = tuple(
+        replace_scenario_load(
+            scenario, f"experiment {experiment.name!r}, scenario {scenario.name!r}", connections, rate
+        )
         for scenario in experiment.scenarios
     )
     return msgspec.structs.replace(experiment, scenarios=scenarios)

@@ -5,7 +5,7 @@ nearest valid key."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,7 +34,7 @@ from netdyno.model.options import (
     settings,
 )
 from netdyno.model.transports import SOME_SERVERS_OPTIONS
-from netdyno.question.capacity import check_capacity
+from netdyno.question.capacity import CAPACITY, check_capacity
 from netdyno.question.request_files import insert_files
 
 WHERE_POSSIBLE = ("threads", *(option for option in SOME_SERVERS_OPTIONS if option != "tls"))
@@ -84,6 +84,11 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
 def build(where: str, values: Mapping[str, object], *, has_depth: bool = False) -> Scenario:
     """Build a scenario from these fields, checked as a whole. `has_depth`: a depth is given. Pure."""
     scenario = convert(where, values, Scenario)
+    _check_whole(where, scenario, has_depth=has_depth)
+    return scenario
+
+
+def _check_whole(where: str, scenario: Scenario, *, has_depth: bool) -> None:
     check_capacity(scenario, where)
     check_combinations(where, count_combinations(scenario))
     for levels in combinations(scenario):
@@ -96,7 +101,22 @@ def build(where: str, values: Mapping[str, object], *, has_depth: bool = False) 
         _check_processes(f"{where}: key 'client-processes': {cell_settings.client_processes}", cell_settings)
         _check_link(where, cell_settings, scenario)
         _check_placement(where, cell_settings)
-    return scenario
+
+
+def replace_load(scenario: Scenario, where: str, connections: int | None, rate: float | None) -> Scenario:
+    """Return the scenario with this number of connections, and in an open loop this rate, in place of what it has or
+    varies; None leaves that. Pure."""
+    has_rate = rate is not None and scenario.arrivals != "closed"
+    if has_rate and scenario.metric == CAPACITY:
+        raise UserError(f"{where}: --rate: its rates are those among which it finds a capacity; leave --rate out")
+    fields: dict[str, Any] = {} if connections is None else {"connections": connections}
+    fields |= {"rate": rate, "rate_per_connection": None} if has_rate else {}
+    fields["factors"] = {
+        name: levels for name, levels in scenario.factors.items() if name.replace("-", "_") not in fields
+    }
+    replaced = msgspec.structs.replace(scenario, **fields)
+    _check_whole(where, replaced, has_depth=False)
+    return replaced
 
 
 def _read_options(where: str, parent: Mapping[str, object], key: str, known: Iterable[str]) -> dict[str, type_level]:

@@ -78,6 +78,7 @@ def _select_options(*names: str) -> tuple[Option, ...]:
 
 @app.command()
 @takes(
+    *_select_options("connections", "rate"),
     *_select_options("blocks", "duration", "precision", "most-blocks", "time-budget", "seed", "aa-share"),
     *own_servers.NAMING,
     *own_servers.SENDING,
@@ -126,7 +127,7 @@ def run(
 
 @app.command()
 @takes(
-    *_select_options("duration", "seed"),
+    *_select_options("connections", "rate", "duration", "seed"),
     *own_servers.SENDING,
     replace(INSTEAD["time-budget"], default=600.0, help="Begin no block that would end later than this, such as 20m."),
 )

@@ -228,6 +228,7 @@ def _load_experiment(request: RunRequest, clients: Sequence[Contestant], servers
     requested = experiment.choose_contestants(
         requested, lambda patterns: [contestant.name for contestant in contestants.select(servers, chosen or patterns)]
     )
+    requested = experiment.replace_load(requested, request.asked.get("connections"), request.asked.get("rate"))
     requested = own_servers.set_requests(requested, request.own.requests, servers)
     if request.cluster is None:
         requested = preparation.leave_out_repeats(requested, pinning.choose())

@@ -500,3 +500,35 @@ def test_what_is_included_has_names(included: str, tmp_path: Path) -> None:
     experiment.list_sizes(path)
     with pytest.raises(UserError, match="key 'include': must be a list"):
         experiment.load(path)
+
+
+OPEN = """
+[[scenario]]
+name = "at a rate"
+workload = "echo"
+arrivals = "poisson"
+rate-per-connection = 5
+"""
+
+
+def test_the_load_of_the_command_line_replaces_what_the_file_has_and_varies() -> None:
+    closed, at_a_rate = experiment.replace_load(parse(GOOD + OPEN), 500, 250.0).scenarios
+    assert (closed.connections, closed.factors, closed.rate) == (500, {"threads": (1, 2)}, None)
+    assert (at_a_rate.connections, at_a_rate.rate, at_a_rate.rate_per_connection) == (500, 250.0, None)
+    assert experiment.replace_load(parse(GOOD + OPEN), None, 9.0).scenarios[0] == parse(GOOD).scenarios[0]
+    assert experiment.replace_load(parse(GOOD), None, None) == parse(GOOD)
+
+
+def test_a_load_that_an_experiment_cannot_have_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^--rate: 'good' has closed loops alone, and these have no rate$"):
+        experiment.replace_load(parse(GOOD), None, 9.0)
+    with pytest.raises(UserError, match="scenario 'echo': key 'generator-threads': 2 threads need more connections"):
+        experiment.replace_load(parse(GOOD), 1, None)
+    claimed = experiment.load(ROOT / "experiments" / "asio-vs-qt.toml")
+    with pytest.raises(UserError, match=r"^--connections: 'asio-vs-qt' has claims, figures or flips"):
+        experiment.replace_load(claimed, 9, None)
+    searched = OPEN.replace(
+        "rate-per-connection = 5", 'metric = "capacity"\nslo = "p99<5ms"\nfactors = {rate = [5, 6]}'
+    )
+    with pytest.raises(UserError, match="--rate: its rates are those among which it finds a capacity"):
+        experiment.replace_load(parse(GOOD + searched), None, 9.0)
