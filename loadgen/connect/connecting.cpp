@@ -21,6 +21,11 @@ Nanos Connecting::due(std::uint32_t number) const {
 
 void Connecting::connect_all(TransportEvents& events) {
   const std::uint32_t size = clients_.size();
+  if (plan_.connects_when_due) {  // an idle connection would keep a server busy that serves one after the other
+    for (std::uint32_t number = 0; number < size; ++number) clients_[number].state = Connection::State::left;
+    clients_.open = size;
+    return;
+  }
   start_ = now_ns();
   std::uint32_t begun = 0;
   while (settled_ < size) {

@@ -132,12 +132,15 @@ void add_rate(CommandLine& line, RawPlan& raw) {
 
 void add_connect_rate(CommandLine& line, LoadPlan& plan) {
   const auto read = [&plan](const std::string& text) {
-    plan.connect_rate_hz = text == "burst" ? std::nullopt : parse_rate(text);
-    if (text != "burst" && !plan.connect_rate_hz)
-      refuse_value("--connect-rate", fmt::format("'{}' is neither connections a second, {:g} to {:g}, nor 'burst'",
-                                                 text, least_rate, most_rate));
+    plan.connects_when_due = text == "when-due";
+    plan.connect_rate_hz = text == "burst" || plan.connects_when_due ? std::nullopt : parse_rate(text);
+    if (text != "burst" && !plan.connects_when_due && !plan.connect_rate_hz)
+      refuse_value("--connect-rate",
+                   fmt::format("'{}' is neither connections a second, {:g} to {:g}, nor 'burst' or 'when-due'", text,
+                               least_rate, most_rate));
   };
-  line.add_read("--connect-rate", read, "connections opened a second, or all at once").type_name("N|burst");
+  line.add_read("--connect-rate", read, "connections opened a second, all at once, or each for its first message")
+      .type_name("N|burst|when-due");
 }
 
 /// Where http requests go: all to one server.
@@ -606,6 +609,9 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
     if (plan.depth > plan.requests_per_connection)
       return "--depth: a connection cannot have more in flight than --requests-per-connection";
   }
+  if (plan.connects_when_due && (!open || !plan.remakes_connections() || plan.busy_connections > 0))
+    return "--connect-rate when-due is for an open loop in which the server may close connections (http://, --send, "
+           "--reconnect or --requests-per-connection), without --busy-connections";
   if (plan.reconnects && (plan.workload != Workload::http || plan.is_foreign()))
     return "--reconnect is for --workload http; http:// and --send always reconnect";
   if (length_of(raw.rates.steps) > 0 && line.given("--duration"))

@@ -70,6 +70,7 @@ struct LoadPlan {
   std::uint32_t requests_per_connection = 0;  // closed when so many are answered, then reconnected; 0: never
   bool reconnects = false;                    // http: also where the server closes after a reply (RFC 9112, 9.6)
   std::optional<double> connect_rate_hz;      // none: all at once
+  bool connects_when_due = false;             // open loop: each connection is opened for its first message
   Nanos connect_timeout = 5 * one_second;
   std::uint32_t threads = 1;
   std::vector<std::string> source_ips;  // connections take them in turn; empty: the kernel chooses

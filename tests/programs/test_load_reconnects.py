@@ -60,6 +60,15 @@ def test_the_next_connection_carries_on_and_each_is_counted(announced: bool, opt
     assert result.plan.reconnects
 
 
+def test_a_connection_is_opened_for_its_first_message_where_that_is_requested() -> None:
+    """An idle connection holds a server whose worker waits for its request."""
+    result = result_with(
+        closing_after(1, announced=True), "--reconnect", "-c", "50", "--rate", "500", "--connect-rate", "when-due"
+    )
+    assert result.messages.received == result.messages.sent == 40
+    assert result.connections.attempted == result.connections.established == 40
+
+
 def test_the_summary_says_so() -> None:
     with listening(closing_after(10, announced=True)) as (host, port):
         done = load(f"tcp://{host}:{port}", *HTTP, "--reconnect", *MANY)

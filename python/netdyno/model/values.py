@@ -227,7 +227,7 @@ RATE = ValueKind(_read_rate, _format_number, float)
 
 
 def _read_connect_rate(value: object) -> float | str:
-    return str(value) if value in ("burst", "connections") else _read_rate(value)
+    return str(value) if value in ("burst", "connections", "when-due") else _read_rate(value)
 
 
 CONNECT_RATE = ValueKind(_read_connect_rate, _format_number)

@@ -259,7 +259,7 @@ def estimate_trial_seconds(settings: Settings) -> float:
     """The expected length of one trial, in seconds."""
     link_s = LAN_OVERHEAD_S if settings.is_apart else 0.0
     delay_s = WAN_TRIPS * settings.link_delay_s if settings.is_impaired else 0.0
-    connect_s = 0.0 if settings.connect_rate == "burst" else settings.connections / float(settings.connect_rate)
+    connect_s = 0.0 if isinstance(settings.connect_rate, str) else settings.connections / settings.connect_rate
     return connect_s + settings.warmup_s + settings.duration_s + TRIAL_OVERHEAD_S + CANARY_S + link_s + delay_s
 
 

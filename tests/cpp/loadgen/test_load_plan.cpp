@@ -272,6 +272,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--duration", "10"}, "no duration"}, Mistake{{"--duration", "0"}, "longer than 0"},
         Mistake{{"--timeout", "0"}, "--timeout .*longer than 0"},
         Mistake{{"--connect-timeout", "0"}, "--connect-timeout .*longer than 0"},
+        Mistake{{"--connect-rate", "when-due"}, "when-due is for an open loop"},
         Mistake{{"--connect-rate", "slow"}, "neither"}, Mistake{{"--seed", ""}, "--seed.*whole number"},
         Mistake{{"--seed", "-1"}, "whole number"}, Mistake{{"--seed", "1.5"}, "whole number"},
         Mistake{{"--seed", "18446744073709551616"}, "whole number"}, Mistake{{"--threads", "2"}, "more threads"},

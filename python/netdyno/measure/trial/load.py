@@ -126,7 +126,7 @@ def make_end_error(server: Process) -> ServerError:
 
 def connect_limit_s(settings: Settings) -> float:
     """Return the time limit for the connections of a cell, in seconds."""
-    all_s = 0.0 if settings.connect_rate == "burst" else settings.connections / float(settings.connect_rate)
+    all_s = 0.0 if isinstance(settings.connect_rate, str) else settings.connections / settings.connect_rate
     return settings.connect_timeout_s + all_s
 
 
