@@ -65,8 +65,23 @@ def test_a_folder_of_files_is_measured_as_it_is(tmp_path: Path) -> None:
     line = f"{sys.executable} -m http.server {{port}} --bind 127.0.0.1 --directory {tmp_path / 'files'}"
     whole = run(tmp_path / "results", "--server", line, "--path", "/page.html", "--path", "/")
     expect_right(whole, "length")
+    assert whole.about[0].own is not None
+    assert whole.about[0].own.closes, "so an open loop connects when a message is due"
     assert whole.trials[0].load is not None
     assert whole.trials[0].load.bytes.received > 3000 * whole.trials[0].load.messages.received / 2
+
+
+def test_the_rate_is_one_that_the_slowest_server_can_carry(tmp_path: Path) -> None:
+    servers = ("--server", API, "--as", "usual", "--server", f"{API} slow", "--as", "slow", "--path", "/api/items")
+    most, same_rate = run(tmp_path, *servers).experiment.scenarios
+    assert (most.rate, most.rate_for, same_rate.rate_for) == (None, "", "slow")
+    assert same_rate.rate is not None
+    assert same_rate.rate <= 0.6 * 200
+
+
+def test_the_load_of_the_command_line_is_taken_as_it_is(tmp_path: Path) -> None:
+    for scenario in run_api(tmp_path, "slow", "--path", "/api/items", "-c", "3", "--rate", "150").experiment.scenarios:
+        assert (scenario.connections, scenario.rate in (None, 150.0), scenario.rate_for) == (3, True, "")
 
 
 @pytest.mark.parametrize(
@@ -82,6 +97,11 @@ def test_a_folder_of_files_is_measured_as_it_is(tmp_path: Path) -> None:
         ("line", (), "--send, and --expect, are for another protocol than http"),
         ("line", ("--send", r"PING\n", "--expect", "+PONG"), r"--expect '+OK\n"),
         ("line", ("--send", r"PING\n", "--reply-until", "."), "says where such a reply ends"),
+        (
+            "single",
+            ("--path", "/api/items"),
+            "answers 1 connection at a time: the other 3 of 4 got no reply",
+        ),
         ("", ("--verify", "echo"), "Expected: status 200, and a body that repeats the URL"),
     ],
 )
@@ -108,6 +128,24 @@ def test_a_gate_of_servers_with_different_replies_ends_there(
     assert code == 2
     assert re.search(r"before and after answer /api/items differently: \d+ bytes and \d+ bytes", printed)
     assert printed.count("\n") == 1
+
+
+def test_a_body_that_was_to_stay_fails_the_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    servers = ("--before", API, "--after", f"{API} fewer")
+    assert main(["gate", "web", *servers, "--path", "/api/items", "--verify", "hash", "--results", str(tmp_path)]) == 1
+    printed = capsys.readouterr().err
+    assert re.search(r"answer /api/items differently: \d+ bytes with the hash \w+ and", printed)
+    assert printed.count("\n") == 1
+
+
+def test_a_gate_fails_where_no_reply_is_right_any_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    servers = ("--before", API, "--after", f"{API} warms", "--path", "/api/items", "--duration", "100ms")
+    assert main(["gate", "web", *servers, "--time-budget", "60s", "--results", str(tmp_path)]) == 1
+    printed = capsys.readouterr()
+    sentence = "after has no right reply to the first requests. Sent: GET /api/items HTTP/1.1"
+    assert sentence in printed.out or sentence in printed.err
+    assert re.search(r"\nmost: Sent: GET /api/items .* Came: HTTP/1.1 503 Service Unavailable", printed.out)
+    assert "--expect-status 503 accepts it." in printed.out
 
 
 @pytest.mark.parametrize(

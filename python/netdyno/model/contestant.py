@@ -83,6 +83,8 @@ class Own(Frozen):
 
     `host`: the name in its address, which its requests have in their header Host; empty for a number.
 
+    `closes`: it closed each connection after a reply at its first requests (measure/trial/first_requests.py).
+
     `knobs`: the levels of its own options that are compared, which `command` holds in place of `{workers}` and the like
     in `template`: servers with one template are siblings."""
 
@@ -104,6 +106,7 @@ class Own(Frozen):
     ready_timeout_s: Annotated[Number, Option(TIME, "How long it may take to be ready (default 1m).", "own server")] = (
         60.0
     )
+    closes: bool = False
     template: str = ""
     knobs: Mapping[str, str] = {}
 

@@ -166,7 +166,8 @@ class Conditions(OwnRequests, kw_only=True):
     ] = None
     slow_readers: Annotated[Whole, Option(whole(0), "chat: how many clients read slowly.", "load")] = 0
     connect_rate: Annotated[
-        Number | Literal["burst", "connections"], Option(CONNECT_RATE, "Connections opened a second.", "load")
+        Number | Literal["burst", "connections", "when-due"],
+        Option(CONNECT_RATE, "Connections opened a second; when-due: each for its first message.", "load"),
     ] = "burst"
     connect_timeout_s: Annotated[Number, Option(WAIT, "How long a connect may take.", "load")] = 5.0
     start: Annotated[
@@ -220,6 +221,12 @@ class Scenario(Conditions, kw_only=True):
     warmup_per_connection_s: Annotated[
         Number, Option(DURATION, "Additional warm-up for each connection.", "shared")
     ] = 0.0
+    rate_share: Annotated[
+        Number | None,
+        Option(share(0.01), "Lower the rate to this share of what your slowest server answers.", "own"),
+    ] = None
+    rate_for: str = ""
+    """The server for which the rate was lowered."""
     turns: Annotated[OnOff, Option(word(*get_args(OnOff)), "Whether contestants are measured in turns.", "shared")] = (
         "on"
     )

@@ -84,6 +84,8 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
 def build(where: str, values: Mapping[str, object], *, has_depth: bool = False) -> Scenario:
     """Build a scenario from these fields, checked as a whole. `has_depth`: a depth is given. Pure."""
     scenario = convert(where, values, Scenario)
+    if scenario.rate_share is not None and (scenario.rate is None or "rate" in scenario.factors):
+        raise UserError(f"{where}: key 'rate-share': lowers one 'rate'; write that beside it")
     _check_whole(where, scenario, has_depth=has_depth)
     return scenario
 
@@ -110,7 +112,7 @@ def replace_load(scenario: Scenario, where: str, connections: int | None, rate: 
     if has_rate and scenario.metric == CAPACITY:
         raise UserError(f"{where}: --rate: its rates are those among which it finds a capacity; leave --rate out")
     fields: dict[str, Any] = {} if connections is None else {"connections": connections}
-    fields |= {"rate": rate, "rate_per_connection": None} if has_rate else {}
+    fields |= {"rate": rate, "rate_per_connection": None, "rate_share": None} if has_rate else {}
     fields["factors"] = {
         name: levels for name, levels in scenario.factors.items() if name.replace("-", "_") not in fields
     }
@@ -217,7 +219,7 @@ def _check_client(where: str, settings: Settings) -> None:
         "start": (settings.start, "together"),
     }
     if is_open:
-        if settings.connect_rate == "burst":
+        if isinstance(settings.connect_rate, str):
             raise UserError(f"{where}: key 'connect-rate': client = {settings.client!r} needs connections a second")
     else:
         only_generator["connect-rate"] = (settings.connect_rate, "burst")
@@ -275,6 +277,8 @@ def _check_load(where: str, settings: Settings) -> None:
             raise UserError(f"{key}: is for requests that are answered; those of 'chat' go to every client")
         if settings.depth > settings.requests_per_connection:
             raise UserError(f"{key}: {settings.requests_per_connection}; a depth of {settings.depth} needs as many")
+    if settings.connect_rate == "when-due":
+        _check_connects(f"{where}: key 'connect-rate': 'when-due'", settings)
     if settings.busy_connections is not None:
         _check_busy(f"{where}: key 'busy-connections': {settings.busy_connections}", settings)
     if settings.start == "at-once":
@@ -296,6 +300,16 @@ def _check_load(where: str, settings: Settings) -> None:
             f"{settings.speakers}"
             f"{' (two each, where a witness times a chat)' if most < settings.speakers else ''}"
         )
+
+
+def _check_connects(key: str, settings: Settings) -> None:
+    """Check that connections can be opened for their first message (loadgen/plan/plan.cpp, contradiction)."""
+    if settings.arrivals == "closed":
+        raise UserError(f"{key}: is for an open loop; in a closed loop the first messages are due at once")
+    if settings.requests_per_connection is None and not settings.are_own:
+        raise UserError(f"{key}: goes with 'requests-per-connection', or with requests to your own server")
+    if settings.busy_connections is not None:
+        raise UserError(f"{key}: idle connections are opened before; leave 'busy-connections' out")
 
 
 def _check_busy(key: str, settings: Settings) -> None:

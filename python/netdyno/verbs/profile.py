@@ -19,6 +19,7 @@ from netdyno.kit.files import write_whole
 from netdyno.kit.paths import build_dir
 from netdyno.measure.run import needed, preparation, runner
 from netdyno.measure.trial import first_requests, profiled
+from netdyno.measure.trial.command import adapt_to_server
 from netdyno.measure.trial.context import TrialContext, ignore_progress
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant
@@ -69,13 +70,16 @@ def run(request: ProfileRequest) -> int:
         )
         first = first_requests.check(experiment, {server.name: server for server in ready}, context)
     (scenario,) = first.experiment.scenarios
+    ready = first.mark_closing(ready)
     output = sys.stderr if request.as_json else sys.stdout
     measured: list[Profile] = []
     try:
         with runner.raise_on_signals():
             for number, server in enumerate(ready):
                 print(f"{server.name}: {load_words(scenario)}, twice under perf", file=output, flush=True)
-                task = _build_task(number, scenario, {}, settings(scenario, {}), server, context)
+                task = _build_task(
+                    number, scenario, {}, adapt_to_server(settings(scenario, {}), server), server, context
+                )
                 measured += profiled.profile(task, context)
     except runner.Interrupted as signalled:
         return signalled.exit_code

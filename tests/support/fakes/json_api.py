@@ -1,7 +1,8 @@
 """An ordinary JSON API, as a user has one: json_api.py PORT|FILE [HOW]. HOW: "chunked" sends bodies in chunks; "varies"
-bodies of any length; "fewer" has fewer items; "mute" answers nothing; "moved" redirects; "line" speaks no HTTP; "warms"
-has items only when /api/health has been requested three times; "named" has them for the host localhost. CERTIFICATE and
-KEY in the environment are for TLS."""
+bodies of any length; "fewer" has fewer items; "mute" answers nothing; "moved" redirects; "line" speaks no HTTP; "slow"
+answers one request at a time, some 200 a second; "single" serves one connection at a time; "warms" has items only when
+/api/health has been requested three times; "named" has them for the host localhost. CERTIFICATE and KEY in the
+environment are for TLS."""
 
 import json
 import os
@@ -10,7 +11,8 @@ import socket
 import ssl
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 
 PLACE, HOW = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
 ITEMS = [{"id": number, "name": f"item {number}", "price": 100 + number, "tags": ["a", "b"]} for number in range(30)]
@@ -19,6 +21,7 @@ ITEMS = [{"id": number, "name": f"item {number}", "price": 100 + number, "tags":
 class Api(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     health_requests = 0
+    turn = threading.Lock()
 
     def handle(self) -> None:
         if HOW != "line":
@@ -30,6 +33,9 @@ class Api(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if HOW == "mute":
             threading.Event().wait()
+        if HOW == "slow":
+            with Api.turn:
+                time.sleep(0.005)
         if HOW == "moved" and self.path != "/api/items":
             self.answer(301, "", Location="/api/items")
         elif self.path == "/api/health":
@@ -75,7 +81,8 @@ def is_warm() -> bool:
     return HOW != "warms" or Api.health_requests >= 3
 
 
-server = FileServer(PLACE, Api) if "/" in PLACE else ThreadingHTTPServer(("127.0.0.1", int(PLACE)), Api)  # type: ignore[arg-type]
+Server = HTTPServer if HOW == "single" else ThreadingHTTPServer
+server = FileServer(PLACE, Api) if "/" in PLACE else Server(("127.0.0.1", int(PLACE)), Api)  # type: ignore[arg-type]
 if "CERTIFICATE" in os.environ:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(os.environ["CERTIFICATE"], os.environ["KEY"])

@@ -37,6 +37,12 @@ def test_it_is_named_with_the_replies_of_a_connection() -> None:
     assert text in list_caveats(findings)
 
 
+def test_a_server_that_keeps_no_connection_is_named_as_such() -> None:
+    (findings,) = analyse(run_with(*[1000] * 6)).scenarios
+    (text,) = reconnects.describe_contestants(findings)
+    assert text.startswith(f"{EPOLL} closed each of 6000 connections after one reply, in 6 of 6 trials; ")
+
+
 def test_nothing_is_stated_of_connections_that_stay() -> None:
     (findings,) = analyse(run_with(0, 0)).scenarios
     assert findings.reconnected == ()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from netdyno.kit.errors import UserError
-from netdyno.measure.trial.command import add_host, build_load_command, find_target
+from netdyno.measure.trial.command import adapt_to_server, build_load_command, find_target
 from netdyno.model.contestant import Contestant, Manifest, Own
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.options import check_stored, settings
@@ -50,8 +51,18 @@ def test_a_server_is_requested_by_the_name_of_its_address() -> None:
         "n", Own(command="", workload="http", address="tcp://127.0.0.1:1", host="h:1", tls=True)
     )
     assert find_target(named, "tcp://127.0.0.1:1") == "tls://127.0.0.1:1"
-    assert add_host(settings(POST, {}), named).header == ("Host: h:1",)
-    assert add_host(settings(POST, {}), MINE).header == ()
+    assert adapt_to_server(settings(POST, {}), named).header == ("Host: h:1",)
+    assert adapt_to_server(settings(POST, {}), MINE).header == ()
+
+
+def test_a_server_that_closes_each_connection_gets_none_that_is_idle() -> None:
+    closing = own.make_contestant("c", Own(command="c {port}", workload="http", closes=True))
+    in_time = replace(POST, arrivals="poisson", rate=5)
+    assert adapt_to_server(settings(in_time, {}), closing).connect_rate == "when-due"
+    assert adapt_to_server(settings(in_time, {}), MINE).connect_rate == "burst"
+    assert adapt_to_server(settings(POST, {}), closing).connect_rate == "burst", "a closed loop has none"
+    command = build_load_command(("load",), "tcp://h:1", adapt_to_server(settings(in_time, {}), closing), 1)
+    assert command[command.index("--connect-rate") + 1] == "when-due"
 
 
 def test_a_scenario_has_them_as_keys(tmp_path: Path) -> None:

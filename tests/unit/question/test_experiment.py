@@ -236,6 +236,13 @@ def test_it_is_frozen() -> None:
         ),
         ("generator-threads = 2", "busy-connections = 2\nrequests-per-connection = 1", "idle connections stay open"),
         (ECHO, 'workload = "chat"\nbusy-connections = 2', "in 'chat' every connection receives"),
+        ("generator-threads = 2", 'connect-rate = "when-due"', "'connect-rate': 'when-due': is for an open loop"),
+        (
+            "generator-threads = 2",
+            'connect-rate = "when-due"\narrivals = "poisson"\nrate = 5',
+            "'when-due': goes with 'requests-per-connection'",
+        ),
+        ("generator-threads = 2", "rate-share = 0.5", "key 'rate-share': lowers one 'rate'"),
         ("generator-threads = 2", "slow-readers = 1", "key 'slow-readers': only in 'chat' do clients receive"),
         (
             ECHO,

@@ -99,7 +99,9 @@ def execute(
             foreign_load=foreign_load,
             hosts=hosts,
         )
-        experiment = first_requests.check(experiment, servers_by_name, context).experiment
+        first = first_requests.check(experiment, servers_by_name, context)
+        experiment, servers = first.experiment, first.mark_closing(servers)
+        servers_by_name = {server.name: server for server in servers}
     run = preparation.begin_run(run_id, folder, experiment, facts | {"trace": trace}, servers, clients)
     with write.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.plan_tasks(experiment, servers_by_name, context.clients, trace)
@@ -108,6 +110,8 @@ def execute(
         display.begin(
             format_announcement(experiment, servers_by_name, context.clients, beside_s, begins=begins, over=run.links)
         )
+        for text in first.failures:
+            display.note(text)
         canary = Canary(canary_path(build), context.pinning, folder)
         execution = Execution(run, cells, servers_by_name, context, canary, stored, display, to_trace, hosts)
         interrupted = execution.carry_out()

@@ -127,19 +127,50 @@ def check_command(
     ]
 
 
+def count_first_connections(settings: Settings) -> int:
+    """Return over how many connections the first requests go."""
+    return max(count_check_connections(settings.workload), min(settings.connections, FIRST_CONNECTIONS))
+
+
 def build_first_command(
     generator: Sequence[str], endpoint: str, settings: Settings, patience_s: float, *, reconnects: bool
 ) -> list[str]:
     """Return the first requests to a server of the user's own, over a few connections."""
     patient = structs.replace(settings, timeout_s=min(settings.timeout_s, patience_s))
-    connections = max(count_check_connections(settings.workload), min(settings.connections, FIRST_CONNECTIONS))
     return [
         *_format_common_options(generator, endpoint, patient),
         *_format_audience(settings),
-        *("-c", str(connections), "--arrivals", "closed", "--connect-timeout", format_duration(patience_s)),
+        *(
+            "-c",
+            str(count_first_connections(settings)),
+            "--arrivals",
+            "closed",
+            "--connect-timeout",
+            format_duration(patience_s),
+        ),
         *(("--reconnect",) if reconnects else ()),
         *("--warmup", "0ms", "--duration", format_duration(FIRST_DURATION_S)),
     ]
+
+
+def build_closed_command(
+    generator: Sequence[str], endpoint: str, settings: Settings, patience_s: float, *, reconnects: bool
+) -> list[str]:
+    """Return the same requests over all connections of a cell that send, as fast as they are answered."""
+    closed = structs.replace(
+        settings,
+        arrivals="closed",
+        rate=None,
+        rate_per_connection=None,
+        connections=settings.speakers,
+        busy_connections=None,
+        connect_rate="burst",
+        connect_timeout_s=patience_s,
+        timeout_s=min(settings.timeout_s, patience_s),
+        warmup_s=0.0,
+        duration_s=FIRST_DURATION_S,
+    )
+    return build_load_command(generator, endpoint, closed, seed=1, reconnects=reconnects)
 
 
 def _format_server(
@@ -174,9 +205,17 @@ def find_target(contestant: Contestant, endpoint: str) -> str:
     return f"{target}{AT_FILE}{own.unix_socket.replace('{port}', port)}" if own.unix_socket else target
 
 
-def add_host(settings: Settings, contestant: Contestant) -> Settings:
-    """Return the settings with the name in the address of a server of the user's own, which it may serve others by."""
-    name = contestant.own.host if contestant.own is not None else ""
+def adapt_to_server(settings: Settings, contestant: Contestant) -> Settings:
+    """Return the settings with what a server of the user's own needs. An idle connection holds a worker that serves one
+    after the other, so the server that closes each after a reply gets none in an open loop."""
+    own = contestant.own
+    if own is not None and own.closes and settings.arrivals != "closed" and settings.busy_connections is None:
+        settings = structs.replace(settings, connect_rate="when-due")
+    return _add_host(settings, own.host if own is not None else "")
+
+
+def _add_host(settings: Settings, name: str) -> Settings:
+    """Return the settings with the name in the server's address, which it may serve others by."""
     if not name or not settings.path or any(header.lower().startswith("host:") for header in settings.header):
         return settings
     return structs.replace(settings, header=(*settings.header, f"Host: {name}"))

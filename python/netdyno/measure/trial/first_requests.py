@@ -1,11 +1,11 @@
 """The first requests to the user's own servers, before the first trial: a run that can have no right reply ends here,
-and the replies show what of them can be verified."""
+and the replies show what of them can be verified, over how many connections, and at which rate."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -17,16 +17,29 @@ from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import Process, TrialError, describe_exit
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
-from netdyno.measure.trial.command import add_host, build_first_command, build_server_command, may_reconnect
+from netdyno.measure.trial.command import (
+    adapt_to_server,
+    build_closed_command,
+    build_first_command,
+    build_server_command,
+    count_first_connections,
+    may_reconnect,
+)
 from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.trial import shut_down, wait_ready
-from netdyno.measure.trial.wrong_reply import explain
+from netdyno.measure.trial.wrong_reply import explain, explain_held
+from netdyno.model import own_requests
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings
 from netdyno.question.plan import explain_skip
+
+
+class ChangedReplyError(UserError):
+    """The two servers of a gate answer a request differently, and the user requested that they do not."""
+
 
 LONGEST_WAIT_S = 5.0
 """The longest time that the first reply may take, unless the timeout is shorter."""
@@ -38,28 +51,47 @@ Bodies = Mapping[str, str]
 """The length of the first body of each path, and its hash where that is verified."""
 
 
+class Send(Protocol):
+    """Makes a load with these settings, over a few connections or over so many, and returns its result."""
+
+    def __call__(self, cell_settings: Settings, *, connections: int | None = None) -> LoadResult: ...
+
+
 class FirstRequests(NamedTuple):
-    """A server of the user's own that gets its first requests: `send` makes a load with these settings and returns its
-    result."""
+    """A server of the user's own that gets its first requests."""
 
     contestant: Contestant
-    send: Callable[[Settings], LoadResult]
+    send: Send
 
 
 class FirstReplies(NamedTuple):
-    """The experiment with what is verified of replies, and how many replies a second each of the user's own servers
-    gave to the first requests, at most."""
+    """The experiment with what is verified of replies, and at which rate; how many replies a second each of the user's
+    own servers gave to the first requests, at most; and the servers that closed each connection after a reply."""
 
     experiment: Experiment
     rates_hz: Mapping[str, float]
+    closing: frozenset[str] = frozenset()
+    failures: tuple[str, ...] = ()
+    """Of a gate: why one of its two has no right reply."""
+
+    def mark_closing(self, servers: Sequence[Contestant]) -> tuple[Contestant, ...]:
+        """Return the servers, those that close each connection with that in their description."""
+        return tuple(
+            msgspec.structs.replace(server, own=msgspec.structs.replace(server.own, closes=True))
+            if server.own is not None and server.name in self.closing
+            else server
+            for server in servers
+        )
 
 
 class _Replies(NamedTuple):
-    """The first bodies by scenario, None where equal URLs have replies of different lengths, and the most replies a
-    second."""
+    """The first bodies by scenario, None where equal URLs have replies of different lengths; the replies a second of a
+    closed loop by scenario, and the most of all; and whether each connection was closed after a reply."""
 
     bodies: dict[str, Bodies | None]
+    closed_hz: dict[str, float]
     rate_hz: float
+    closes: bool
 
 
 def check(experiment: Experiment, servers: Mapping[str, Contestant], context: TrialContext) -> FirstReplies:
@@ -67,7 +99,9 @@ def check(experiment: Experiment, servers: Mapping[str, Contestant], context: Tr
     where a server has no right reply to a request. A gate goes on where one of its two has: the fault of the other is
     what it decides."""
     bodies: dict[str, dict[str, Bodies | None]] = {scenario.name: {} for scenario in experiment.scenarios}
+    closed_hz: dict[str, dict[str, float]] = {scenario.name: {} for scenario in experiment.scenarios}
     rates_hz: dict[str, float] = {}
+    closing: set[str] = set()
     own_servers = [contestant for contestant in servers.values() if contestant.own is not None]
     failures: list[UserError] = []
     for contestant in own_servers:
@@ -79,14 +113,35 @@ def check(experiment: Experiment, servers: Mapping[str, Contestant], context: Tr
                 raise failures[0] from None
             continue
         rates_hz[contestant.name] = replies.rate_hz
+        closing |= {contestant.name} if replies.closes else set()
+        for scenario_name, rate_hz in replies.closed_hz.items():
+            closed_hz[scenario_name][contestant.name] = rate_hz
         for scenario_name, first_bodies in replies.bodies.items():
             bodies[scenario_name][contestant.name] = first_bodies
     if experiment.gate is not None:
-        for of_servers in bodies.values():
-            _compare_bodies(of_servers)
+        for scenario in experiment.scenarios:
+            if difference := _describe_difference(bodies[scenario.name]):
+                raise (UserError if scenario.verify is None else ChangedReplyError)(difference)
     varying = {name for name, of_servers in bodies.items() if None in of_servers.values()}
-    scenarios = tuple(_settle_verification(scenario, varying) for scenario in experiment.scenarios)
-    return FirstReplies(msgspec.structs.replace(experiment, scenarios=scenarios), rates_hz)
+    scenarios = tuple(
+        lower_rate(_settle_verification(scenario, varying), closed_hz[scenario.name])
+        for scenario in experiment.scenarios
+    )
+    settled = msgspec.structs.replace(experiment, scenarios=scenarios)
+    return FirstReplies(settled, rates_hz, frozenset(closing), tuple(map(str, failures)))
+
+
+def lower_rate(scenario: Scenario, closed_hz: Mapping[str, float]) -> Scenario:
+    """Return the scenario with a rate that the slowest server can carry, where its own is above that. `closed_hz`: how
+    many replies a second each server gave in a closed loop. Pure."""
+    known = {name: rate_hz for name, rate_hz in closed_hz.items() if rate_hz > 0}
+    if scenario.rate_share is None or scenario.rate is None or not known:
+        return scenario
+    slowest = min(known, key=lambda name: known[name])
+    rate_hz = float(f"{scenario.rate_share * known[slowest]:.2g}")
+    if rate_hz >= scenario.rate:
+        return scenario
+    return msgspec.structs.replace(scenario, rate=rate_hz, rate_for=slowest)
 
 
 def _ask_first(contestant: Contestant, experiment: Experiment, context: TrialContext) -> _Replies:
@@ -99,17 +154,18 @@ def _ask_first(contestant: Contestant, experiment: Experiment, context: TrialCon
         raise UserError(f"{contestant.name}: {failure}") from failure
 
 
-def _compare_bodies(of_servers: Mapping[str, Bodies | None]) -> None:
-    """Raise UserError where servers that are to be equal answer a path differently."""
+def _describe_difference(of_servers: Mapping[str, Bodies | None]) -> str:
+    """Say where servers that are to be equal answer a path differently; empty where they do not."""
     (first, expected), *others = of_servers.items() or [("", None)]
     for name, actual in others:
         for path in (expected or {}).keys() & (actual or {}).keys():
             bodies = (expected or {})[path], (actual or {})[path]
             if bodies[0] != bodies[1]:
-                raise UserError(
+                return (
                     f"{first} and {name} answer {path} differently: {_describe_body(bodies[0])} and "
                     f"{_describe_body(bodies[1])}. --verify status accepts that"
                 )
+    return ""
 
 
 def _describe_body(body: str) -> str:
@@ -123,7 +179,7 @@ def _list_cells(experiment: Experiment, contestant: Contestant, context: TrialCo
     for scenario in experiment.scenarios:
         levels = next(iter(combinations(scenario)), {})
         if contestant.name in scenario.contestants and not explain_skip(contestant, scenario, levels, context.clients):
-            cells.append((scenario.name, add_host(settings(scenario, levels), contestant)))
+            cells.append((scenario.name, adapt_to_server(settings(scenario, levels), contestant)))
     return cells
 
 
@@ -137,7 +193,7 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
     """Start the server and send it the first requests of each scenario; return what came."""
     cells = _list_cells(experiment, contestant, context)
     if not cells:
-        return _Replies({}, 0.0)
+        return _Replies({}, {}, 0.0, closes=False)
     log = TrialLog(context.folder / "logs" / f"first-requests-{contestant.name}.log")
     command = build_server_command(contestant, cells[0][1], cores=count_server_cores(context.pinning))
     with (
@@ -148,26 +204,52 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
         lines = server.lines()
         ready = wait_ready(server, lines, context, contestant, MACHINE)
 
-        rates_hz: list[float] = []
+        loads: list[LoadResult] = []
 
-        def send(cell_settings: Settings) -> LoadResult:
-            reconnects = may_reconnect(contestant, cell_settings)
-            load = build_first_command(
-                context.generator, ready.endpoint, cell_settings, choose_wait_s(cell_settings), reconnects=reconnects
-            )
+        def send(cell_settings: Settings, *, connections: int | None = None) -> LoadResult:
+            """Send requests over a few connections, or over all that a cell has."""
+            wait_s, reconnects = choose_wait_s(cell_settings), may_reconnect(contestant, cell_settings)
+            build_command = build_first_command if connections is None else build_closed_command
+            load = build_command(context.generator, ready.endpoint, cell_settings, wait_s, reconnects=reconnects)
             result, why = generate.check(load, cell_settings, context, log)
             if (result is None or result.messages.received == 0) and server.wait(time.monotonic() + generate.NEWS_S):
                 how = describe_exit(server.exit_code())
                 raise TrialError(f"the server ended with {how} at its first requests{server.read_last_line()}")
             if result is None:
                 raise TrialError(why)
-            rates_hz.append(result.requests.per_second)
+            if held := explain_held(
+                contestant.name, result, connections or count_first_connections(cell_settings), wait_s
+            ):
+                raise UserError(held)
+            loads.append(result)
             return result
 
         requests = FirstRequests(contestant, send)
         bodies = {name: _find_first_bodies(requests, cell_settings) for name, cell_settings in cells}
+        closed_hz = _measure_closed_loops(requests, cells)
         shut_down(server, lines, context)
-    return _Replies(bodies, max(rates_hz))
+    return _Replies(bodies, closed_hz, max(load.requests.per_second for load in loads), _closes_each(loads))
+
+
+def _measure_closed_loops(requests: FirstRequests, cells: Sequence[tuple[str, Settings]]) -> dict[str, float]:
+    """Return how many replies a second come over all connections of the cell of a scenario; of equal loads, once."""
+    measured: dict[tuple[int, tuple[str, ...]], float] = {}
+    closed_hz: dict[str, float] = {}
+    for name, cell_settings in cells:
+        if cell_settings.workload == "chat":
+            continue
+        load = cell_settings.speakers, (*own_requests.list_options(cell_settings), str(cell_settings.size))
+        if load not in measured:
+            measured[load] = requests.send(cell_settings, connections=cell_settings.speakers).requests.per_second
+        closed_hz[name] = measured[load]
+    return closed_hz
+
+
+def _closes_each(loads: Sequence[LoadResult]) -> bool:
+    """Whether each connection was closed after a reply; the last ones may have been open at the end of a load."""
+    return all(
+        0 < load.messages.received <= load.connections.closed_after_reply + load.plan.connections for load in loads
+    ) and any(load.connections.closed_after_reply > 0 for load in loads)
 
 
 def _find_first_bodies(requests: FirstRequests, cell_settings: Settings) -> Bodies | None:

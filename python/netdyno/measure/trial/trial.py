@@ -35,7 +35,7 @@ from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import client_processes
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.command import (
-    add_host,
+    adapt_to_server,
     build_client_command,
     build_listen_url,
     build_load_command,
@@ -126,7 +126,7 @@ def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: Tri
         return base
     path = log_path(cell)
     warmup = context.warmups.get(key(cell))
-    cell_settings = add_host(settings(scenario, cell.levels, warmup.seconds if warmup else 0.0), contestant)
+    cell_settings = adapt_to_server(settings(scenario, cell.levels, warmup.seconds if warmup else 0.0), contestant)
     available = count_server_cores(apply_placement(context.pinning, cell_settings.placement))
     if isinstance(cell_settings.server_cores, int) and cell_settings.server_cores > available:
         return record_skip(

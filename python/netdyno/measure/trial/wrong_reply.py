@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 
-from netdyno.model.load_result import LoadResult
+from netdyno.kit import quantities
+from netdyno.model.load_result import FirstExchange, LoadResult
 from netdyno.model.options import Settings
 
 SHOWN = 80
@@ -14,15 +15,46 @@ TLS_ALERT = r"\x15\x03"
 """The beginning of a server's reply that expects TLS (RFC 8446, 5.1)."""
 NEWLINE = r"\n"
 _CUT_ESCAPE = re.compile(r"\\(x[0-9a-f]?)?$")
+_REPLY = re.compile(r"HTTP/1\.[01] (\d{3})")
 _LOCATION = re.compile(r"\\r\\nlocation: *(?:https?://[^/\\]*)?(/[^\\]*)", re.IGNORECASE)
 
 
 def explain(name: str, settings: Settings, load: LoadResult, wait_s: float) -> str:
-    sent, received = (load.first_exchange.sent, load.first_exchange.received) if load.first_exchange else ("", "")
-    came = _shorten(received) if received else _describe_silence(load, wait_s)
+    statuses = load.replies.statuses if load.replies else {}
+    status = max(statuses, key=lambda code: statuses[code], default="")
+    exchange = load.first_exchange or FirstExchange(sent="", received="")
     return (
-        f"{name} has no right reply to the first requests. Sent: {_shorten(sent)}. "
-        f"Expected: {_describe_expected(settings)}. Came: {came}. {_advise(settings, load, received)}"
+        f"{name} has no right reply to the first requests. "
+        f"{describe_exchange(settings, exchange, status, _describe_silence(load, wait_s))}"
+    )
+
+
+def describe_exchange(settings: Settings, exchange: FirstExchange, status: str, silence: str = "nothing") -> str:
+    """Say what was sent, expected and received, and which option accepts that. `status`: that of whole replies of http,
+    empty for others; `silence`: how nothing came."""
+    sent, received = exchange.sent, exchange.received
+    return (
+        f"Sent: {_shorten(sent)}. Expected: {_describe_expected(settings)}. "
+        f"Came: {_shorten(received) if received else silence}. {_advise(settings, status, received)}"
+    )
+
+
+def read_status(received: str) -> str:
+    """Return the status of a reply of http; empty for any other."""
+    match = _REPLY.match(received)
+    return match[1] if match else ""
+
+
+def explain_held(name: str, load: LoadResult, connections: int, wait_s: float) -> str:
+    """Say that a server answers some connections and, as long as these stay open, no other; empty where it does not. A
+    slow one answers none twice before the others have an answer."""
+    answered = load.connection_mean_ns.count if load.connection_mean_ns is not None else connections
+    others = connections - answered
+    if not 0 < answered < connections or load.messages.lost < others or load.messages.received < 2 * answered:
+        return ""
+    return (
+        f"{name} answers {quantities.plural(answered, 'connection')} at a time: the other {others} of {connections} "
+        f"got no reply within {wait_s:g} s. -c {answered} loads it over so many"
     )
 
 
@@ -55,7 +87,7 @@ def _describe_end(settings: Settings) -> str:
     return f"ends with {settings.reply_until or NEWLINE}"
 
 
-def _advise(settings: Settings, load: LoadResult, received: str) -> str:
+def _advise(settings: Settings, status: str, received: str) -> str:
     if not received:
         return "No option accepts that, unless the server speaks TLS (--tls, or --address https://HOST:PORT)"
     if received.startswith(TLS_ALERT):
@@ -63,7 +95,7 @@ def _advise(settings: Settings, load: LoadResult, received: str) -> str:
     if settings.send is not None:
         return _advise_bytes(settings, received)
     if settings.path:
-        return _advise_http(load, received)
+        return _advise_http(status, received)
     if settings.workload == "http" and received.startswith("HTTP/"):
         return "--path accepts it: netdyno's own servers must then not be in the run, for they can only repeat the URL"
     return "--workload says what the server speaks, and --send what any other protocol is sent"
@@ -75,13 +107,11 @@ def _advise_bytes(settings: Settings, received: str) -> str:
     return "--reply-until, --reply-size or --reply-length says where such a reply ends"
 
 
-def _advise_http(load: LoadResult, received: str) -> str:
-    statuses = load.replies.statuses if load.replies else {}
-    if not statuses:
+def _advise_http(status: str, received: str) -> str:
+    if not status:
         if received.startswith("HTTP/"):
             return "It is no whole reply of HTTP/1.1, which no option accepts"
         return "--send, and --expect, are for another protocol than http"
-    status = max(statuses, key=lambda code: statuses[code])
     accepts = f"--expect-status {status} accepts it"
     if location := _LOCATION.search(received):
         return f"--path {location[1]} requests what it redirects to; {accepts}"

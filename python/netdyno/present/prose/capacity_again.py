@@ -58,10 +58,24 @@ def _list_request_flags(experiment: Experiment, about: Sequence[About]) -> tuple
     """Return the options that say what the user's own servers were sent, and how they were started."""
     if not any(contestant.own is not None for contestant in about):
         return ()
-    words = [word for scenario in experiment.scenarios for word in own_requests.list_options(scenario)]
+    words = [*_list_load_flags(experiment)] if experiment.capacity is None else []
+    words += [word for scenario in experiment.scenarios for word in own_requests.list_options(scenario)]
     for contestant in about:
         words += list_settings(msgspec.structs.asdict(contestant.own)) if contestant.own is not None else ()
     return tuple(dict.fromkeys(words))
+
+
+def _list_load_flags(experiment: Experiment) -> tuple[str, ...]:
+    """Return the options of a load that all scenarios share: a rate may have been lowered, and both may have been
+    given."""
+    if experiment.claims or experiment.figures or experiment.flips:
+        return ()
+    connections = {scenario.connections for scenario in experiment.scenarios}
+    is_varied = any("connections" in scenario.factors for scenario in experiment.scenarios)
+    flags = [] if is_varied or len(connections) > 1 else [f"--connections={connections.pop()}"]
+    rates = {scenario.rate for scenario in experiment.scenarios if scenario.arrivals != "closed"}
+    rate = rates.pop() if len(rates) == 1 else None
+    return (*flags, *([f"--rate={rate:g}"] if rate is not None else []))
 
 
 def _list_server_flags(server: Own) -> tuple[str, ...]:

@@ -25,5 +25,5 @@ def _describe_overload(cell: CellFigures, level: str) -> str:
     return (
         f"Overload: {cell.contestant} answered {quantities.share(cell.value('kept'))} of the offered rate{place}. "
         "Its queue grew as long as the load lasted, so its response times depend on the length of the trial. Offer a "
-        "lower rate; ./netdyno capacity searches the highest rate that it keeps."
+        "lower rate (--rate); ./netdyno capacity searches the highest rate that it keeps."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netdyno.kit import quantities
-from netdyno.model.experiment import Conditions
+from netdyno.model.experiment import Conditions, Scenario
 
 PATHS_NAMED = 3
 LONGEST_SHOWN = 40
@@ -35,6 +35,16 @@ def describe_verification(scenario: Conditions) -> str:
     }
     status = f"status {scenario.expect_status or '2xx'}"
     return f"Verified: {status}, that each reply is whole{also.get(scenario.verify or '', '')}."
+
+
+def describe_rate(scenario: Scenario) -> str:
+    """Say why the rate is lower than the experiment's, as a sentence; empty where it is not."""
+    if not scenario.rate_for or scenario.rate is None or scenario.rate_share is None:
+        return ""
+    return (
+        f"The rate is {scenario.rate:g}/s: {quantities.share(scenario.rate_share)} of what {scenario.rate_for}, the "
+        "slowest, answered before the first trial (--rate sets another)."
+    )
 
 
 def _shorten(text: str) -> str:

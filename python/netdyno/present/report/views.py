@@ -113,7 +113,7 @@ def present_scenario(findings: ScenarioFindings, looks: Styles, number: int) -> 
             *filter(None, [languages.describe_choices(findings.within, findings.ground)]),
             *ground.list_caveats(findings.ground),
             *ground.describe_load_shares(findings.ground, findings.cells),
-            *filter(None, [replies.describe_verification(findings.scenario)]),
+            *filter(None, [replies.describe_verification(findings.scenario), replies.describe_rate(findings.scenario)]),
         ),
         verdict=_describe_verdict(findings),
         metric=METRICS[findings.scenario.metric].title,

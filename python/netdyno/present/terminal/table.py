@@ -140,6 +140,8 @@ def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
     parts += [Text(text, style="dim") for text in ground.describe_load_shares(findings.ground, findings.cells)]
     if verified := replies.describe_verification(findings.scenario):
         parts.append(Text(f"{replies.describe_requests(findings.scenario)}. {verified}", style="dim"))
+    if lowered := replies.describe_rate(findings.scenario):
+        parts.append(Text(lowered, style="dim"))
     if findings.ending:
         parts.append(Text(stopping.explain_end(findings.ending), style="dim"))
     parts += [

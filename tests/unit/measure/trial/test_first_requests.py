@@ -1,0 +1,49 @@
+"""What follows from the first requests: the rate of the slowest, and servers that answer some connections only."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from netdyno.measure.trial.first_requests import lower_rate
+from netdyno.measure.trial.wrong_reply import explain_held
+from netdyno.model.experiment import Scenario
+from netdyno.present.prose.replies import describe_rate
+from tests.support.builders.made_load import changed, distribution, load
+
+SAME_RATE = Scenario(name="s", workload="http", arrivals="poisson", rate=2000, rate_share=0.6, path=("/",))
+
+
+def test_one_rate_for_all_follows_from_the_slowest() -> None:
+    lowered = lower_rate(SAME_RATE, {"fast": 9000.0, "slow": 417.0, "mute": 0.0})
+    assert (lowered.rate, lowered.rate_for) == (250.0, "slow")
+    assert describe_rate(lowered) == (
+        "The rate is 250/s: 60% of what slow, the slowest, answered before the first trial (--rate sets another)."
+    )
+
+
+@pytest.mark.parametrize("closed_hz", [{"fast": 3400.0}, {"mute": 0.0}, {}])
+def test_a_rate_that_all_can_carry_stays(closed_hz: dict[str, float]) -> None:
+    assert lower_rate(SAME_RATE, closed_hz) == SAME_RATE
+    assert describe_rate(SAME_RATE) == ""
+
+
+def test_a_rate_stays_that_was_given() -> None:
+    given = msgspec.structs.replace(SAME_RATE, rate_share=None)
+    assert lower_rate(given, {"slow": 1.0}) == given
+
+
+@pytest.mark.parametrize(
+    ("answered", "received", "lost", "is_held"),
+    [(4, 80, 16, True), (20, 80, 0, False), (4, 80, 15, False), (4, 7, 16, False), (0, 0, 20, False)],
+    ids=["held", "all answered", "answered afterwards", "slow for all", "mute"],
+)
+def test_a_server_that_answers_only_some_connections_is_named(
+    answered: int, received: int, lost: int, is_held: bool
+) -> None:
+    result = changed(load(), "connection_mean_ns", distribution(answered, 1000))
+    result = changed(changed(result, "messages.received", received), "messages.lost", lost)
+    expected = (
+        "mine answers 4 connections at a time: the other 16 of 20 got no reply within 5 s. -c 4 loads it over so many"
+    )
+    assert explain_held("mine", result, 20, 5.0) == (expected if is_held else "")
