@@ -183,6 +183,8 @@ def _has_wrong_replies(trial: Trial) -> bool:
     load = trial.load
     if load is None:
         return False
+    if load.replies and load.replies.unexpected > 0 and load.messages.received == 0:
+        return True  # some status in place of the right one to every request
     mixed_up = 0 if transports.may_lose(load) else load.messages.duplicated + load.messages.reordered
     return load.messages.corrupt + mixed_up + load.errors.get("protocol", 0) > 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from netdyno.analysis.found.gate import GatedMetric, GateFindings
@@ -15,14 +15,17 @@ from netdyno.present.prose import gate as prose
 HEADINGS = ("question and metric", "before", "after", "change", "interval", "margin", "")
 
 
-def list_notes(scenarios: Iterable[ScenarioFindings]) -> tuple[str, ...]:
-    """Return what holds for all figures of these scenarios: the neighbours and the CPU quota, each sentence once."""
+def list_notes(result: GateFindings, scenarios: Sequence[ScenarioFindings]) -> tuple[str, ...]:
+    """Return what was sent and came where no reply was right, and what holds for all figures of these scenarios: the
+    neighbours and the CPU quota, each sentence once."""
+    by_name = {findings.scenario.name: findings.scenario for findings in scenarios}
+    exchanges = (prose.describe_exchange(counts, by_name[counts.scenario]) for counts in result.faults)
     notes = (
         note
         for scenario in scenarios
         for note in (*company.list_caveats(scenario.company), *ground.describe_quota(scenario.ground.quota_cores))
     )
-    return tuple(dict.fromkeys(notes))
+    return tuple(dict.fromkeys([*filter(None, exchanges), *notes]))
 
 
 def format_text(result: GateFindings, notes: Sequence[str] = ()) -> str:

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from netdyno.kit.errors import UserError, did_you_mean
+from netdyno.kit.escape import harmless
 from netdyno.kit.files import write_whole
 from netdyno.kit.paths import ROOT
 from netdyno.kit.statistics.block_counts import GATE_LOOKS
+from netdyno.measure.trial.first_requests import ChangedReplyError
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Gate
 from netdyno.model.observation import ForeignLoad
@@ -80,6 +82,9 @@ def run(request: GateRequest, argv: Sequence[str]) -> int:
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
         )  # so that Python does not write to it at its end either
         raise UserError("the reader of the gate's output has gone") from error
+    except ChangedReplyError as error:
+        print(f"netdyno: {harmless(str(error))}", file=sys.stderr)
+        return EXIT_CODES["fails"]
     except UserError:
         raise
     except Exception:  # noqa: BLE001 - whatever it is, the server is not to blame
@@ -167,7 +172,7 @@ def decide(run_request: RunRequest, request: GateRequest, argv: Sequence[str]) -
     if findings is not None:
         from netdyno.present.gate import list_notes
 
-        notes = list_notes(done.analysis.scenarios if done.analysis else ())
+        notes = list_notes(findings, done.analysis.scenarios if done.analysis else ())
         _write(findings, str(done.line["run_id"]), request, notes)
     else:
         print("netdyno: nothing was measured: no trial ended in this --time-budget; give more", file=sys.stderr)

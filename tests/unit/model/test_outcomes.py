@@ -11,7 +11,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.model import outcomes
 from netdyno.model.experiment import Experiment, Scenario
-from netdyno.model.load_result import Audit, GeneratorThread, LoadResult
+from netdyno.model.load_result import Audit, GeneratorThread, LoadResult, Replies
 from netdyno.model.observation import MachineObservation, Neighbour
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
@@ -221,6 +221,16 @@ def test_a_wrong_reply_is_a_fault_on_any_machine_and_a_late_one_is_not() -> None
     corrupt = replace(disturbed, load=replace(disturbed.load, messages=replace(disturbed.load.messages, corrupt=1)))
     assert [fault.name for fault in outcomes.faults(corrupt)] == ["verification"]
     assert not outcomes.is_disturbed(corrupt)
+
+
+def test_no_right_reply_and_some_that_are_wrong_are_a_fault_on_any_machine() -> None:
+    disturbed = trial("verification", "steal")
+    assert disturbed.load is not None
+    replies = Replies(unexpected=7, resent=0, statuses={"404": 7}, faults=(), other_faults=0)
+    some_right = replace(disturbed.load, replies=replies)
+    assert not outcomes.faults(replace(disturbed, load=some_right))
+    none_right = replace(some_right, messages=replace(some_right.messages, received=0))
+    assert [fault.name for fault in outcomes.faults(replace(disturbed, load=none_right))] == ["verification"]
 
 
 @pytest.mark.parametrize(("transport", "faults"), [("tcp", ["verification"]), ("udp", [])])

@@ -13,10 +13,11 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.exclusions import Fault
 from netdyno.analysis.found.gate import Faults, GatedMetric, GateFindings, NoFigures, Unmeasured
 from netdyno.kit.statistics.stats import Interval
-from netdyno.model.experiment import Gate
+from netdyno.model.experiment import Gate, Scenario
 from netdyno.model.load_result import FirstExchange
 from netdyno.present import gate
 from netdyno.present.plain import derive_type, make_plain
+from netdyno.present.prose import gate as prose
 from tests.support.builders.made_run import made_run
 
 LINES = (
@@ -96,24 +97,31 @@ def test_more_time_is_advised_only_where_it_helps() -> None:
 
 NOTHING = GatedMetric("most", "throughput", 0.05, "open", 0, math.nan, math.nan, math.nan, None)
 DIED = NoFigures((Fault("died", 8, 8, "exit code 1: \x1b[31mgone"),), "")
-SILENT = Unmeasured(
-    "most", "http", DIED, NoFigures((), "the load did not end"), FirstExchange(sent="GET /a", received=r"HTTP/1.1 \x07")
-)
+SILENT = Unmeasured("most", DIED, NoFigures((), "the load did not end"))
 
 
-def test_where_nothing_was_measured_it_says_what_was_sent_and_what_came() -> None:
+def test_where_nothing_was_measured_it_says_what_each_server_did() -> None:
     faults = (Faults("most", 8, 8, 8),)
     verdict = GateFindings(GATE, (NOTHING,), faults, "unmeasured", may_go_on=False, unmeasured=(SILENT,))
     missing, decision = gate.format_text(verdict).splitlines()[-2:]
     assert missing == (
         "most: nothing was measured: the old server ended by itself in 8 of 8 trials: exit code 1: \\x1b[31mgone; "
-        "the new server has no valid trial: the load did not end. Sent 'GET /a'; expected status 200 with a "
-        "Content-Length, and the request's target as the body; came 'HTTP/1.1 \\x07'."
+        "the new server has no valid trial: the load did not end."
     )
     assert decision == "Nothing was measured. No block has figures of both servers: most."
-    assert "Sent 'GET /a'" in gate.format_markdown(verdict, "run-1")
     suite = ElementTree.fromstring(gate.format_junit(verdict, "run-1"))
     assert (suite.get("errors"), suite.get("skipped"), suite[0][0].tag) == ("1", "0", "error")
+
+
+def test_where_no_reply_was_right_it_says_what_came_and_which_option_accepts_it() -> None:
+    scenario = Scenario(name="most", workload="http", contestants=("before", "after"), path=("/a",))
+    exchange = FirstExchange(sent=r"GET /a HTTP/1.1\r\n", received=r"HTTP/1.1 404 Not Found\r\n")
+    (text,) = filter(None, [prose.describe_exchange(Faults("most", 0, 1, 1, exchange), scenario)])
+    assert text == (
+        r"most: Sent: GET /a HTTP/1.1\r\n. Expected: a whole reply of HTTP/1.1 with status 2xx. "
+        r"Came: HTTP/1.1 404 Not Found\r\n. --path requests something else; --expect-status 404 accepts it."
+    )
+    assert not prose.describe_exchange(Faults("most", 0, 1, 1), scenario)
 
 
 def test_a_fault_of_the_old_server_alone_is_named() -> None:
@@ -138,7 +146,8 @@ def test_a_cpu_quota_is_stated_once() -> None:
     limited = msgspec.structs.replace(run, environment={**run.environment, "limit.cpu_quota_cores": 0.4})
     scenarios = analyse(limited).scenarios
     assert len(scenarios) > 1
-    assert gate.list_notes(scenarios) == (
+    undecided = GateFindings(GATE, (), (), "open", may_go_on=False)
+    assert gate.list_notes(undecided, scenarios) == (
         "Measured under a CPU quota of 0.4 cores for server, load and netdyno together.",
     )
-    assert gate.list_notes(analyse(run).scenarios) == ()
+    assert gate.list_notes(undecided, analyse(run).scenarios) == ()

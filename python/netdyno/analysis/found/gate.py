@@ -43,12 +43,14 @@ class GatedMetric:
 
 @dataclass(frozen=True)
 class Faults:
-    """The number of blocks of a scenario in which each of the two showed a fault, out of `of`."""
+    """The number of blocks of a scenario in which each of the two showed a fault, out of `of`. `exchange`: a request
+    and what came, of a trial without a right reply."""
 
     scenario: Name
     before: int
     after: int
     of: int
+    exchange: FirstExchange | None = None
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,11 @@ class NoFigures:
 
 @dataclass(frozen=True)
 class Unmeasured:
-    """A scenario of which no block has figures of both servers. A server that has figures is None. `workload`: empty
-    where the experiment says what is sent. `exchange`: a request and what came, of a trial without a right reply."""
+    """A scenario of which no block has figures of both servers. A server that has figures is None."""
 
     scenario: Name
-    workload: Name
     before: NoFigures | None
     after: NoFigures | None
-    exchange: FirstExchange | None
 
 
 @dataclass(frozen=True)

@@ -106,10 +106,8 @@ def _is_unmeasured(gate: Gate, part: ScenarioTrials, lines: Sequence[GatedMetric
 
 
 def _explain_missing(gate: Gate, part: ScenarioTrials) -> Unmeasured:
-    exchanges = [trial.load.first_exchange for trial in part.trials if trial.load and trial.load.first_exchange]
     before, after = (_explain_no_figures(part, name) for name in (gate.before, gate.after))
-    workload = "" if part.scenario.path or part.scenario.send else part.scenario.workload
-    return Unmeasured(part.scenario.name, workload, before, after, exchanges[0] if exchanges else None)
+    return Unmeasured(part.scenario.name, before, after)
 
 
 def _explain_no_figures(part: ScenarioTrials, name: str) -> NoFigures | None:
@@ -254,7 +252,8 @@ def _is_silent(trial: Trial) -> bool:
 
 def _count_faults(gate: Gate, part: ScenarioTrials) -> Faults:
     before, after = (len(_list_faulty_blocks(part, name)) for name in (gate.before, gate.after))
-    return Faults(part.scenario.name, before, after, part.blocks)
+    exchanges = [trial.load.first_exchange for trial in part.trials if trial.load and trial.load.first_exchange]
+    return Faults(part.scenario.name, before, after, part.blocks, exchanges[0] if exchanges else None)
 
 
 def _list_faulty_blocks(part: ScenarioTrials, name: str) -> set[int]:

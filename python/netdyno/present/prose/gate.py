@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from netdyno.analysis.found.gate import Decision, Faults, GatedMetric, GateFindings, NoFigures, Outcome, Unmeasured
 from netdyno.kit import quantities
 from netdyno.kit.quantities import percent_change, plural, share
+from netdyno.measure.trial import wrong_reply
+from netdyno.model.experiment import Scenario
+from netdyno.model.levels import combinations
 from netdyno.model.metrics import METRICS
+from netdyno.model.options import settings
 from netdyno.present.prose import faults as fault_words
 from netdyno.present.prose import ranking
 
@@ -26,14 +30,6 @@ DECISIONS: Mapping[Decision, str] = {
     "open": "Not decided.",
     "unmeasured": "Nothing was measured.",
 }
-EXPECTED = {
-    "http": "status 200 with a Content-Length, and the request's target as the body",
-    "echo": "the same bytes",
-    "lines": "the same line",
-}
-"""The right reply by workload; protocol/WIRE.md has the others."""
-MOST_SHOWN = 80
-"""The most characters of a message that are shown."""
 
 
 def name_line(line: GatedMetric) -> str:
@@ -87,11 +83,11 @@ def describe_faults(counts: Faults) -> str:
 
 
 def describe_unmeasured(missing: Unmeasured) -> str:
-    """Say why a scenario has no figure of both servers: what each did, and what was sent, expected and came."""
+    """Say why a scenario has no figure of both servers: what each did."""
     servers = (("old", missing.before), ("new", missing.after))
     reasons = [f"the {name} server {_describe_no_figures(side)}" for name, side in servers if side]
     why = "; ".join(reasons) or "the servers have no block in common"
-    return f"{missing.scenario}: nothing was measured: {why}.{_describe_exchange(missing)}"
+    return f"{missing.scenario}: nothing was measured: {why}."
 
 
 def _describe_no_figures(side: NoFigures) -> str:
@@ -101,14 +97,13 @@ def _describe_no_figures(side: NoFigures) -> str:
     return f"has no valid trial: {reason}" if reason else "has no trial"
 
 
-def _describe_exchange(missing: Unmeasured) -> str:
-    if missing.exchange is None:
+def describe_exchange(counts: Faults, scenario: Scenario) -> str:
+    """Say what was sent where no reply was right, what was expected and what came; empty where some was right."""
+    if counts.exchange is None:
         return ""
-    texts = (missing.exchange.sent, missing.exchange.received)
-    sent, received = (quantities.shortened(text, MOST_SHOWN) for text in texts)
-    came = f"came '{received}'" if received else "nothing came"
-    expected = EXPECTED.get(missing.workload, "a reply as requested (protocol/WIRE.md, docs/your-server.md)")
-    return f" Sent '{sent}'; expected {expected}; {came}."
+    first = next(iter(combinations(scenario)), {})
+    status = wrong_reply.read_status(counts.exchange.received)
+    return f"{counts.scenario}: {wrong_reply.describe_exchange(settings(scenario, first), counts.exchange, status)}."
 
 
 def describe_decision(result: GateFindings) -> str:
