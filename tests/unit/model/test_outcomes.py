@@ -223,6 +223,20 @@ def test_a_wrong_reply_is_a_fault_on_any_machine_and_a_late_one_is_not() -> None
     assert not outcomes.is_disturbed(corrupt)
 
 
+@pytest.mark.parametrize(
+    ("reset", "closed_after_reply", "established", "is_lost"),
+    [(0, 0, 10, False), (9, 0, 10, False), (10, 0, 10, True), (4, 6, 10, True), (4, 5, 10, False), (0, 0, 0, True)],
+)
+def test_all_connections_are_lost_where_each_ended_also_after_a_reply(
+    reset: int, closed_after_reply: int, established: int, is_lost: bool
+) -> None:
+    steady = trial().load
+    assert steady is not None
+    ended = {"closed_after_reply": closed_after_reply, "established": established}
+    ended_early = replace(steady, connections=replace(steady.connections, **ended), errors={"reset": reset})
+    assert outcomes.has_lost_all_connections(ended_early) == is_lost
+
+
 def test_no_right_reply_and_some_that_are_wrong_are_a_fault_on_any_machine() -> None:
     disturbed = trial("verification", "steal")
     assert disturbed.load is not None
