@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
+from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.kit.escape import harmless
 from netdyno.kit.files import kind_of, write_whole
@@ -200,7 +201,7 @@ def _conclude_run(outcome: runner.Outcome, console: Console) -> RunResult:
     counts = outcomes.counts(stored)
     if outcome.interrupted:
         print(
-            f"interrupted: {len(stored.all_trials)} trials are stored in {outcome.folder} "
+            f"interrupted: {_count_stored(len(stored.all_trials))} stored in {outcome.folder} "
             f"(to go on: {harmless(permission.resume_line(stored))})",
             file=sys.stderr,
         )
@@ -215,6 +216,10 @@ def _conclude_run(outcome: runner.Outcome, console: Console) -> RunResult:
         },
         analysis=analysis,
     )
+
+
+def _count_stored(trials: int) -> str:
+    return f"{quantities.plural(trials, 'trial')} {'is' if trials == 1 else 'are'}"
 
 
 def _load_experiment(request: RunRequest, clients: Sequence[Contestant], servers: Sequence[Contestant]) -> Experiment:

@@ -49,6 +49,11 @@ def test_a_winner_is_taken_and_none_is_better() -> None:
     assert certainty.startswith("Every other server is shown to be worse in server CPU per message")
 
 
+def test_a_single_candidate_is_not_compared_with_others() -> None:
+    _, certainty, *_ = describe_advice(advice(made({"a": 10.0})))
+    assert certainty == "a is the only candidate: name another, or a knob (--vary)."
+
+
 def test_a_server_that_could_use_fewer_cores_is_not_held_against_the_others_and_is_named() -> None:
     """However little it costs, and from the first look on."""
     run = made({"a": 10.0, "b": 13.0, "loop": 5.0})

@@ -67,6 +67,8 @@ def _describe_certainty(advice: Advice) -> tuple[str, ...]:
         return ()
     metric = METRICS[advice.findings.scenario.metric]
     first = advice.take[0]
+    if len(advice.findings.scenario.contestants) == 1:
+        return (f"{first} is the only candidate: name another, or a knob (--vary).",)
     rest = " A longer --time-budget would show more." if advice.may_tell_more else ""
     after = plural(advice.blocks, "block")
     condition = ""
