@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,10 +27,9 @@ class RunningServer:
 
 
 @contextmanager
-def serving(command: Sequence[str], prepare: Callable[[], None] | None = None) -> Iterator[RunningServer]:
-    """Run a fresh server. `prepare` runs in the child before its exec. Raises RuntimeError where no ready line
-    comes."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=prepare) as server:
+def serving(command: Sequence[str]) -> Iterator[RunningServer]:
+    """Run a fresh server. Raises RuntimeError where no ready line comes."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
             served = RunningServer(_read_line(server.stdout, command)["endpoint"], server.pid)
@@ -61,19 +58,6 @@ def on_core(core: int, *, realtime: bool = False) -> list[str]:
     return [*(["chrt", "--fifo", "1"] if realtime else []), *pinning]
 
 
-def comparison_options(doc: str | None, *, server: str, blocks: int, seconds: int, connections: int) -> ArgumentParser:
-    """Return the options of every script that holds netdyno-load against another load program, with its own
-    defaults."""
-    parser = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, default=ROOT / "build/release")
-    parser.add_argument("--server", default=server, help="its name, and options of its own")
-    parser.add_argument("--blocks", type=int, default=blocks)
-    parser.add_argument("--seconds", type=int, default=seconds, help="of each run; the other takes whole ones only")
-    parser.add_argument("--connections", type=int, nargs="+", default=[connections])
-    parser.add_argument("--seed", type=int, default=1, help="of the order within the blocks")
-    return parser
-
-
 def without_audit_failures(result: Any) -> Any:
     """Return a result of netdyno-load whose replies were all right. SystemExit where one of its own audits failed."""
     names = ("verification", "bytes", "connections")
@@ -81,11 +65,3 @@ def without_audit_failures(result: Any) -> Any:
     if failed:
         raise SystemExit(f"the generator's own audits failed: {failed}")
     return result
-
-
-def quartiles(values: Sequence[float]) -> str:
-    """Format the quartiles of at least two values. Pure."""
-    if len(values) < 2:
-        return "[one block]"
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return f"[{low:.3f} to {high:.3f}]"

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.ranking import Axis
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.kit import quantities
-from netdyno.kit.paths import ROOT
 from netdyno.kit.statistics import stats
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.metrics import METRICS
@@ -80,9 +80,9 @@ def analyse_made(name: str) -> Analysis:
 
 
 def stored(metric: str) -> list[Run]:
-    """Return runs of the figures of a disturbed machine, question by question (bench/comparison_methods.py)."""
+    """Return runs of the figures of a disturbed machine, question by question ."""
     of_question: dict[str, dict[tuple[int, str], dict[str, float]]] = {}
-    with (ROOT / "bench" / "disturbed_blocks.csv").open(encoding="utf-8") as file:
+    with (Path(__file__).parent / "disturbed_blocks.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             logs = {"throughput": row["rate"], "p50": row["p50"], "p99": row["p99"]}
             figures = {axis: math.exp(float(log)) for axis, log in logs.items()}

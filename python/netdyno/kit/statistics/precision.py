@@ -2,7 +2,7 @@
 numbers.
 
 The rule sees the width of an interval and never its place, so it cannot wait for a difference to appear. Two conditions
-keep its results honest; docs/adr/adaptive-precision.md has the simulations (bench/adaptive_precision.py).
+keep its results honest; docs/adr/adaptive-precision.md has the simulations (f228f508:bench/adaptive_precision.py).
 
 * The interval must be narrow at LOOKS looks in succession. The first narrow one is narrow by luck more often than not:
   it holds the truth in 90% of the runs and not in 95%.

@@ -2,7 +2,7 @@
 
 The unit is a block: every level once, each trial a fresh server. The difference of two contestants in a block is the
 mean log ratio of their metrics over the levels. One method judges all blocks: Student's t, whose interval is the
-verdict. docs/adr/statistics.md says why, with simulations (bench/comparison_methods.py)."""
+verdict. docs/adr/statistics.md says why, with simulations (f228f508:bench/comparison_methods.py)."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ import pytest
 from netdyno.kit.statistics import precision, stats
 from netdyno.kit.statistics.block_counts import EARLIEST_END, FIRST_LOOK, LOOKS
 from netdyno.kit.statistics.stats import Pairs
-from tests.support import bench_script
 
 
 def pairs_of(differences: list[float]) -> Pairs:
@@ -28,18 +25,6 @@ def first_settled(differences: list[float], width: float) -> int:
 
 def noisy(seed: int, count: int, spread: float, mean: float = 0.0) -> list[float]:
     return [float(value) for value in np.random.default_rng(seed).normal(mean, spread, count)]
-
-
-@pytest.fixture(scope="module")
-def bench() -> ModuleType:
-    return bench_script.load("adaptive_precision")
-
-
-@pytest.fixture(scope="module")
-def simulation(bench: ModuleType) -> Any:
-    """1,200 runs of two contestants with log-normal noise: the worst case, for with more of them the widest of many
-    intervals decides."""
-    return bench.Simulation(bench.MACHINES["log-normal"], 2, 1200)
 
 
 def test_a_half_width_is_how_far_the_interval_goes_from_its_middle_as_a_factor() -> None:
@@ -112,39 +97,3 @@ def test_a_block_counts_once_however_many_levels_it_has() -> None:
     blocks = np.repeat(np.arange(EARLIEST_END - 1), 3)
     levels = np.tile(np.arange(3), EARLIEST_END - 1)
     assert not precision.settled(Pairs(blocks, levels, np.zeros(len(blocks))), 0.05)
-
-
-# --- the simulation behind docs/adr/adaptive-precision.md --------------------------------------------------------
-
-
-def test_the_simulation_takes_the_looks_that_a_run_takes(bench: ModuleType) -> None:
-    for seed in range(4):
-        differences = noisy(seed, 40, 0.07, mean=0.02 * seed)
-        series = np.array(differences)[None, :, None]
-        looks = bench.look(series)
-        for count in (5, 7, 8, 13, 40):
-            interval = stats.mean_interval(pairs_of(differences[:count]))
-            assert interval is not None
-            assert (looks.low[count, 0, 0], looks.high[count, 0, 0]) == pytest.approx((interval.low, interval.high))
-        for width in (0.03, 0.05):
-            assert int(bench.by_rule(looks, width)[0]) == (first_settled(differences, width) or 40)
-
-
-def test_where_the_rule_ends_the_intervals_hold_the_truth_and_equals_are_distinguished_no_more_often(
-    simulation: Any,
-) -> None:
-    """The first narrow look would be the end at 90%."""
-    naive, rule, fixed = simulation.outcomes(0.0, 0.04)
-    error = math.sqrt(0.95 * 0.05 / 1200)
-    assert naive.covered < 0.925
-    assert rule.covered >= 0.94 - error
-    assert rule.covered >= fixed.covered - 2 * error
-    assert 0.02 < rule.false_alarms <= 0.05 + 2 * error
-    assert EARLIEST_END < rule.blocks < 30
-    assert rule.at_budget < 0.02
-
-
-def test_a_true_difference_of_the_size_requested_is_covered_as_well(simulation: Any) -> None:
-    naive, rule, _ = simulation.outcomes(1.0, 0.06)
-    assert rule.covered >= 0.94 - math.sqrt(0.95 * 0.05 / 1200)
-    assert naive.covered < rule.covered
