@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
+import re
 from pathlib import Path
 
 import pytest
@@ -71,9 +71,8 @@ def test_each_server_of_each_question_at_the_middle_of_its_levels(
 
 
 def names_in(page: Path) -> list[str]:
-    """Return the names of the frames that a page can draw."""
-    text = page.read_text().partition('<script id="profiles" type="application/json">')[2]
-    return list(json.loads(text.partition("</script>")[0])["names"]) if text else []
+    """Return the names of the functions in a report."""
+    return re.findall('<th scope="row" class="function">(.*?)</th>', page.read_text())
 
 
 def test_the_report_has_them_when_the_run_ends_and_whenever_it_is_written_again(
@@ -94,7 +93,7 @@ def test_the_report_has_them_when_the_run_ends_and_whenever_it_is_written_again(
     monkeypatch.setattr(runner, "execute", lambda *_, **__: outcome)
     monkeypatch.setattr(profile, "run_after_trials", looks)
     main(["run", "smoke", "--profile", "--results", str(tmp_path)])
-    assert names_in(folder / "report.html") == ["all", "main", "a"]
+    assert names_in(folder / "report.html") == ["a", "main"]
 
     (folder / "report.html").unlink()
     (folder / f"profile-{name}.{seen.server}.on-cpu.folded").write_text("\x1b")

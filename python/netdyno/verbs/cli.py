@@ -100,8 +100,8 @@ def run(
         Trace,
         typer.Option(help="Trace system calls afterwards: within a tenth of the run's time, at any length, or not."),
     ] = "auto",
-    draw_profile: Annotated[
-        bool, typer.Option("--profile", help="Draw afterwards where the servers spend their time (see: profile).")
+    with_profile: Annotated[
+        bool, typer.Option("--profile", help="Show afterwards where the servers spend their time (see: profile).")
     ] = False,
     cluster: RunCluster = None,
     as_json: LastLine = False,
@@ -118,7 +118,7 @@ def run(
         results=results,
         foreign_load=foreign_load,
         trace=trace,
-        profile=draw_profile,
+        profile=with_profile,
         cluster=cluster,
         as_json=as_json,
     )
@@ -276,7 +276,7 @@ def profile(
     results: ResultsFolder = RESULTS,
     as_json: LastLine = False,
 ) -> int:
-    """Draw where a server spends its time, or where two differ: what they compute, and what they wait for."""
+    """Show where a server spends its time, or where two differ: what they compute, and what they wait for."""
     from netdyno.verbs import profile as command
 
     request = command.ProfileRequest(

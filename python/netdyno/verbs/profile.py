@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.kit.escape import harmless, harmless_lines
-from netdyno.kit.files import write_whole
 from netdyno.kit.paths import build_dir
 from netdyno.measure.run import needed, preparation, runner
 from netdyno.measure.trial import first_requests, profiled
@@ -37,7 +36,6 @@ from netdyno.verbs.flags import Asked
 from netdyno.verbs.own_servers import NO_SERVERS, OwnServers
 
 MOST_SERVERS = 2
-PAGE_NAME = "profile.html"
 LEAST_WINDOW_S = 1.0
 """The least window of a profile beside a run, because the run's own windows may be too short to show much."""
 
@@ -142,28 +140,30 @@ def _build_task(
 
 
 def _present_profiles(measured: Sequence[Profile], scenario: Scenario, folder: Path, as_json: bool) -> int:
-    from netdyno.present.profile import render_page
+    from netdyno.analysis.notices import functions
     from netdyno.present.prose import profile as prose
+    from netdyno.present.terminal.profile import render
 
     question = Profiled(load=load_words(scenario), profiles=tuple(measured))
     folded = profiles.write(question, folder, "profile")
-    target = (folder / PAGE_NAME).resolve()
-    write_whole(target, render_page(question))
     entries = [
         {
             "server": profile.server,
             "sort": profile.sort,
-            "folded": str(folded[profile.server, profile.sort]) if profile.stacks else None,
+            "folded": str(folded[profile.server, profile.sort].resolve()) if profile.stacks else None,
             "seconds": profile.total_us / 1e6,
             "samples": profile.samples,
             "notes": prose.list_notes(profile),
+            "functions": [function._asdict() for function in functions.rank_functions([profile])],
         }
         for profile in measured
     ]
     if as_json:
-        print(json.dumps({"report": str(target), "profiles": entries}), flush=True)
+        print(json.dumps({"folder": str(folder.resolve()), "profiles": entries}), flush=True)
     else:
-        print(f"{_describe_notes(measured)}\n{harmless(f'profile: {target}')}", flush=True)
+        render(question, sys.stdout)
+        for path in folded.values():
+            print(harmless(f"stacks: {path.resolve()}"), flush=True)
     return 0 if all(profile.stacks or profile.sort == "off-cpu" for profile in measured) else 1
 
 

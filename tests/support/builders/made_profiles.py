@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from netdyno.model.profile import Profile, Profiled, Stack
-from netdyno.store.profiles import StoredProfiles
 from tests.support.builders.made_run import CALLBACKS, COROUTINES, EPOLL, FOLLY
 
 SENDS: Stack = ("main", "loop", "send_[k]")
@@ -24,7 +23,3 @@ def profiled(question: str = "echo") -> Profiled:
         )
     missing = [Profile(server=FOLLY, sort=sort, missing="Folly not found") for sort in ("on-cpu", "off-cpu")]
     return Profiled(question=question, load="echo, connections 100, 1 s", profiles=(*profiles, *missing))
-
-
-def stored_profiles(*damaged: str) -> StoredProfiles:
-    return StoredProfiles((profiled(),), damaged)

@@ -1,20 +1,24 @@
-"""The notes on a profile, and the data that the page's script draws: names are data, and the size is limited."""
+"""The notes on a profile and its functions: names are text, and the size is limited."""
 
 from __future__ import annotations
 
-import json
+import io
 import re
-from typing import Any
 
 import pytest
 
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.notices.functions import MOST_FUNCTIONS, sum_by_function
+from netdyno.kit import quantities
 from netdyno.model.profile import Profile, Profiled, Sort, Stack
-from netdyno.present import profile
-from netdyno.present.profile import packing
-from netdyno.present.prose.profile import list_notes
+from netdyno.present.prose.profile import list_notes, view_profiles
+from netdyno.present.terminal.profile import render
+from netdyno.store.profiles import StoredProfiles
+from tests.support.builders.made_profiles import profiled as profiled_by_name
+from tests.support.builders.made_run import CALLBACKS, COROUTINES, EPOLL, FOLLY, made_run, with_only
+from tests.support.undrawn import page_without_panels
 
 EVIL = "</script><script>alert(1)</script>\x1b[2J\u202e\" onload='x'"
-MUCH = 10**9
 
 
 def make_profile(server: str, sort: Sort, stacks: dict[Stack, float], **more: object) -> Profile:
@@ -25,65 +29,56 @@ def profiled(*profiles: Profile) -> Profiled:
     return Profiled(load="echo", profiles=profiles)
 
 
-def drawn(*profiles: Profile, most: int = MUCH) -> Any:
-    """Return the script's data, and the frames of the first profile as rows: name, depth, share, own."""
-    page_data: Any = packing.pack_loads([profiled(*profiles)], most)
-    numbers = page_data["questions"][0]["parts"][0]["profiles"][0]["frames"]
-    rows = zip(*(iter(numbers),) * 4, strict=True)
-    return page_data, [(page_data["names"][name], depth, share, own) for name, depth, share, own in rows]
+def test_of_one_server_a_function_has_its_time_in_itself_and_with_what_it_calls() -> None:
+    stacks: dict[Stack, float] = {("main", "a"): 20.0, ("main", "b", "a"): 75.0, ("main",): 5.0, ("main", "z"): 0.01}
+    computes, waits = view_profiles(
+        profiled(make_profile("s", "on-cpu", stacks), make_profile("s", "off-cpu", {}, missing="no luck"))
+    )
+    assert computes.headings == ("function", "in itself", "with what it calls")
+    assert [tuple(row) for row in computes.functions] == [
+        ("a", (pytest.approx(0.95, abs=1e-3), pytest.approx(0.95, abs=1e-3))),
+        ("main", (pytest.approx(0.05, abs=1e-3), pytest.approx(1))),
+        ("b", (0, pytest.approx(0.75, abs=1e-3))),
+    ]
+    assert (waits.notes, waits.functions) == ((("s", "no luck"),), ())
 
 
-def test_what_a_stack_says_is_text() -> None:
-    page = profile.render_page(profiled(make_profile(EVIL, "on-cpu", {("main", EVIL): 1.0})))
+def test_of_several_servers_the_functions_that_differ_most_come_first() -> None:
+    computes, _ = view_profiles(profiled_by_name())
+    assert computes.headings == ("function", CALLBACKS, COROUTINES, EPOLL)
+    assert [(name, [quantities.share(part) for part in shares]) for name, shares in computes.functions[:3]] == [
+        ("send_[k]", ["100%", "30%", "60%"]),
+        ("copy", ["0%", "50%", "0%"]),
+        ("read_[k]", ["0%", "20%", "20%"]),
+    ]
+    assert computes.notes[-1] == (FOLLY, "Folly not found")
+
+
+def test_the_list_has_an_end() -> None:
+    wide = make_profile("s", "on-cpu", {(str(number),): 1.0 for number in range(90)})
+    assert len(view_profiles(profiled(wide))[0].functions) == MOST_FUNCTIONS
+
+
+def test_a_function_that_calls_itself_counts_once() -> None:
+    stacks: dict[Stack, float] = {("f", "g", "f"): 1.0, ("g",): 3.0}
+    assert sum_by_function(make_profile("s", "on-cpu", stacks)) == {"f": 0.25, "g": 1.0}
+
+
+def test_a_name_moves_no_cursor_of_a_terminal() -> None:
+    output = io.StringIO()
+    render(profiled(make_profile("s", "on-cpu", {("main", EVIL): 1.0})), output)
+    assert "alert(1)" in output.getvalue()
+    assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", output.getvalue())
+
+
+def test_a_name_is_text_in_a_report() -> None:
+    load = Profiled(load="echo", question="echo", profiles=(make_profile(EVIL, "on-cpu", {("main", EVIL): 1.0}),))
+    damaged = "profile-http.json is damaged: <i>line 3"
+    page = page_without_panels(analyse(with_only(made_run(), "echo")), StoredProfiles((load,), (damaged,)))
     assert "alert(1)" in page
     assert page.count("<script>") == 1
-    assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", page)
-    assert '" onload' not in page.replace('\\"', "")
-
-
-def test_frames_follow_their_caller_with_their_share() -> None:
-    data, frames = drawn(
-        make_profile(
-            "s", "on-cpu", {("main", "a"): 20.0, ("main", "b", "c_[k]"): 75.0, ("main",): 5.0, ("main", "z"): 0.01}
-        ),
-        make_profile("s", "off-cpu", {}, missing="no luck"),
-        make_profile("t", "on-cpu", {("main", "b", "main"): 1.0}),
-    )
-    assert frames == [
-        ("all", 0, 100_000, 0),
-        ("main", 1, 100_000, pytest.approx(5_000, abs=1)),
-        ("a", 2, pytest.approx(20_000, abs=3), pytest.approx(20_000, abs=3)),
-        ("b", 2, pytest.approx(75_000, abs=9), 0),
-        ("c_[k]", 3, pytest.approx(75_000, abs=9), pytest.approx(75_000, abs=9)),
-    ]
-    (question,) = data["questions"]
-    assert question["servers"] == ["s", "t"]
-    on, off = (part["profiles"] for part in question["parts"])
-    assert on[0]["left_out"] == 1
-    assert (off[0]["notes"], off[0]["frames"]) == (["no luck"], [])
-    assert off[1]["notes"] == ["no profile is stored"]
-    functions = dict(zip(*(iter(on[1]["functions"]),) * 2, strict=True))
-    assert {data["names"][name]: share for name, share in functions.items()} == {"main": 100_000, "b": 100_000}
-
-
-def test_a_drawing_has_an_end() -> None:
-    deep = make_profile("s", "on-cpu", {tuple(str(number) for number in range(5000)): 1.0})
-    wide = make_profile("s", "on-cpu", {(str(number), str(leaf)): 1.0 for number in range(90) for leaf in range(90)})
-    assert len(drawn(deep)[1]) == packing.MOST_ROWS
-    assert len(drawn(wide)[1]) <= packing.MOST_FRAMES
-
-
-def test_where_there_is_little_room_narrow_frames_are_left_out_of_all() -> None:
-    stacks: dict[Stack, float] = {("main", f"function {number}"): number for number in range(1, 40)}
-    many = [make_profile(f"server {number}", "on-cpu", stacks) for number in range(30)]
-    all_frames, _ = drawn(*many)
-    assert all_frames["least"] == packing.LEAST_SHARES[0]
-    room = len(json.dumps(all_frames)) // 3
-    less, frames = drawn(*many, most=room)
-    assert len(json.dumps(less, separators=(",", ":"))) < room
-    assert less["least"] > all_frames["least"]
-    assert 1 < len(frames) < 40
-    assert len(drawn(*many, most=1)[1]) == 2
+    assert "\u202e" not in page
+    assert "profile-http.json is damaged: &lt;i&gt;line 3" in page
 
 
 def test_which_frames_are_missing_is_stated_with_why() -> None:

@@ -12,13 +12,11 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import Analysis
-from netdyno.model.profile import Profile, Profiled, Stack
 from netdyno.model.run import Run
-from netdyno.present import profile, report
+from netdyno.present import report
 from netdyno.present.prose.verdict import WHAT_HOLDS
-from netdyno.present.report import MOST_OF_PROFILES, everything
+from netdyno.present.report import everything
 from netdyno.present.report.everything import Source
-from netdyno.store.profiles import StoredProfiles
 from tests.support.builders.analysed import analysed, exported
 from tests.support.builders.made_run import EPOLL, made_run, with_only
 from tests.support.undrawn import page_without_panels
@@ -40,17 +38,6 @@ def again(run: Run, trials: int) -> Run:
     )
 
 
-def many_profiles(run: Run) -> StoredProfiles:
-    """Return more profiles than a page has room for."""
-    stacks: dict[Stack, float] = {("main", f"function {number}"): 1e6 / (number + 1) for number in range(700)}
-    profiles = [Profile(server=f"server {number}", sort="on-cpu", stacks=stacks) for number in range(50)]
-    return StoredProfiles(
-        tuple(
-            Profiled(question=scenario.name, load="", profiles=tuple(profiles)) for scenario in run.experiment.scenarios
-        )
-    )
-
-
 @pytest.fixture(scope="module")
 def long() -> Analysis:
     """The findings of a single scenario, with more trials than its page has room for."""
@@ -58,30 +45,19 @@ def long() -> Analysis:
 
 
 @pytest.fixture(scope="module")
-def profiled() -> StoredProfiles:
-    return many_profiles(made_run())
-
-
-@pytest.fixture(scope="module")
-def least(long: Analysis, profiled: StoredProfiles) -> int:
+def least(long: Analysis) -> int:
     """The bytes of the page without anything that may be left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "MOST_OF_PAGE", 0)
-        return len(page_without_panels(long, profiled).encode())
+        return len(page_without_panels(long).encode())
 
 
-def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each(
-    profiled: StoredProfiles,
-) -> None:
+def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each() -> None:
     """The figures of its scenarios may take four times the limit of one; their own test is below."""
     large = dataclasses.replace(analysed(made_run()), trials=again(made_run(), MANY).trials)
     assert len(large.trials) >= MANY
-    page = page_without_panels(large, profiled)
+    page = page_without_panels(large)
     assert len(page.encode()) + 4 * MOST_OF_PANELS < 4 * 2**20
-    drawn = re.search(r'<script id="profiles".*?</script>', page, re.DOTALL)
-    assert drawn is not None
-    assert 100_000 < len(drawn[0].encode()) < 1.1 * MOST_OF_PROFILES
-    assert len(profile.encode_data(profiled.asked, 10 * MOST_OF_PROFILES)) > 1.2 * MOST_OF_PROFILES
     script = re.search(r'<script id="all-figures" type="application/json">(.*?)</script>', page)
     assert script is not None
     assert len(json.loads(script[1])["sheets"]["trials"]["rows"]) == len(large.trials)
@@ -121,15 +97,13 @@ def test_what_was_not_measured_is_left_out_and_the_run_stands_there_where_there_
 
 @pytest.mark.parametrize("room", [250_000, 0])
 def test_what_has_no_room_is_left_out_and_the_page_says_so(
-    room: int, long: Analysis, least: int, profiled: StoredProfiles, monkeypatch: pytest.MonkeyPatch
+    room: int, long: Analysis, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The flame graphs and trials get the room that a page's other content leaves."""
+    """The trials get the room that a page's other content leaves."""
     monkeypatch.setattr(report, "MOST_OF_PAGE", most := least + room)
-    page = page_without_panels(long, profiled)
+    page = page_without_panels(long)
     assert most - 10_000 < len(page.encode()) <= most
     assert "\0" not in page
-    assert ('<script id="profiles"' in page) == (room > 0)
-    assert ("./netdyno profile draws them on a page of their own" in page) == (room == 0)
     script = re.search(r'<script id="all-figures" type="application/json">(.*?)</script>', page)
     assert script is not None
     sheet = json.loads(script[1])["sheets"]["trials"]

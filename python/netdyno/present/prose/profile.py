@@ -1,17 +1,17 @@
-"""The text beside the drawing of a profile. Pure functions."""
+"""A profile in words: its notes, and the headings of its functions. Pure functions."""
 
 from __future__ import annotations
 
-from typing import get_args
+from collections.abc import Sequence
+from typing import NamedTuple, get_args
 
+from netdyno.analysis.notices.functions import FunctionShares, rank_functions
 from netdyno.kit import quantities
-from netdyno.model.profile import Profile, Runtime, Sort
+from netdyno.model.profile import Profile, Profiled, Runtime, Sort
 
 TITLES: dict[Sort, str] = {"on-cpu": "What it computes", "off-cpu": "What it waits for"}
 WHAT_IT_IS = (
     "Recorded in separate short trials under perf, which measure nothing else: read shares of the time, never speeds. "
-    "Click a frame, or press Enter, to make it as wide as the page; Escape shows all. Arrow keys go from frame "
-    "to frame. "
     "Names that end in _[k] are the kernel's."
 )
 LITTLE = 0.02
@@ -29,6 +29,31 @@ _RUNTIME_NOTES: dict[Runtime, str] = {
     "built with -fno-omit-frame-pointer",
 }
 assert set(_RUNTIME_NOTES) == set(get_args(Runtime))
+
+
+class ProfileView(NamedTuple):
+    """What servers compute, or what they wait for: notes by server, and functions by their shares."""
+
+    title: str
+    notes: tuple[tuple[str, str], ...]
+    headings: tuple[str, ...]
+    functions: tuple[FunctionShares, ...]
+
+
+def view_profiles(load: Profiled) -> list[ProfileView]:
+    """Return both kinds of profiles of a load."""
+    return [_view_sort(sort, [profile for profile in load.profiles if profile.sort == sort]) for sort in TITLES]
+
+
+def _view_sort(sort: Sort, profiles: Sequence[Profile]) -> ProfileView:
+    recorded = [profile for profile in profiles if profile.stacks]
+    columns = ("in itself", "with what it calls") if len(recorded) == 1 else (profile.server for profile in recorded)
+    return ProfileView(
+        title=TITLES[sort],
+        notes=tuple((profile.server, "; ".join(list_notes(profile))) for profile in profiles),
+        headings=("function", *columns),
+        functions=tuple(rank_functions(recorded)) if recorded else (),
+    )
 
 
 def list_notes(profile: Profile) -> list[str]:

@@ -20,7 +20,7 @@ from netdyno.kit import quantities
 from netdyno.kit.files import write_whole
 from netdyno.model.profile import Profiled
 from netdyno.model.run import Run
-from netdyno.present import profile, templates
+from netdyno.present import templates
 from netdyno.present.export.collect import collect
 from netdyno.present.prose import environment as surroundings
 from netdyno.present.prose import exclusions, loss, repeat, verdict, verdicts
@@ -49,12 +49,9 @@ MOST_NOTES = 20
 STYLES = (HERE / "vendor" / "uPlot.min.css", HERE / "page.css")
 SCRIPTS = (HERE / "vendor" / "uPlot.iife.min.js", HERE / "tools.js", HERE / "page.js")
 MOST_OF_PAGE = 4 * 2**20
-"""Bytes. Flame graphs and the single trials share what the rest of the page leaves."""
-MOST_OF_PROFILES = 1_000_000
-"""Characters of flame graphs in a page, however many there are and however much room there is."""
-NO_ROOM = "The page has no room for flame graphs: ./netdyno profile draws them on a page of their own."
-PROFILES_HERE, FIGURES_HERE = Markup("\0profiles"), Markup("\0figures")
-"""Marks of their places, filled once the room is known: nothing else on a page has such a character."""
+"""Bytes. The single trials get what the rest of the page leaves."""
+FIGURES_HERE = Markup("\0figures")
+"""The mark of their place, filled once the room is known: nothing else on a page has such a character."""
 FOR_TITLE = 200
 """Bytes for the title of a table that is cut."""
 NO_PROFILES = StoredProfiles()
@@ -90,14 +87,9 @@ def render_html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Sto
     all_looks = theme.copy_for_runs(looks, len(runs))
     shown = _show_findings(analysis, over, looks, all_looks)
     figures = _collect_figures(runs, all_looks)
-    profiled_loads = _order_profiles(analysis, profiled)
-    page = _render_page(shown, profiled_loads, profiled.damaged)
+    page = _render_page(shown, _order_profiles(analysis, profiled), profiled.damaged)
     room = MOST_OF_PAGE - len(page.encode()) - len(_fill_in_rows(figures, 0)) - FOR_TITLE
-    flames = profile.encode_data(profiled_loads, min(MOST_OF_PROFILES, room // 2)) if profiled_loads else ""
-    if len(flames) > max(room, 0):
-        page, flames = _render_page(shown, (), (*profiled.damaged, NO_ROOM)), ""
-        room = MOST_OF_PAGE - len(page.encode()) - len(_fill_in_rows(figures, 0)) - FOR_TITLE
-    return page.replace(PROFILES_HERE, flames).replace(FIGURES_HERE, _fill_in_rows(figures, room - len(flames)))
+    return page.replace(FIGURES_HERE, _fill_in_rows(figures, room))
 
 
 def _show_findings(
@@ -138,13 +130,12 @@ def _show_findings(
 def _render_page(
     shown: Mapping[str, object], profiled_loads: Sequence[Profiled], damaged_profiles: Sequence[str]
 ) -> str:
-    """Return the page with marks where flame graphs and figures go."""
+    """Return the page with a mark where the figures go."""
     page = _load_template().render(
         shown,
-        style=Markup("").join(map(_read_file, (*STYLES, profile.STYLE) if profiled_loads else STYLES)),
-        script=Markup("\n").join(map(_read_file, (*SCRIPTS, profile.SCRIPT) if profiled_loads else SCRIPTS)),
-        profiled={entry.question: number for number, entry in enumerate(profiled_loads)},
-        profiled_loads=[entry.load for entry in profiled_loads],
+        style=Markup("").join(map(_read_file, STYLES)),
+        script=Markup("\n").join(map(_read_file, SCRIPTS)),
+        profiled={entry.question: (entry.load, profile_prose.view_profiles(entry)) for entry in profiled_loads},
         profiles_damaged=damaged_profiles,
     )
     return styles.share_styles(page)
@@ -176,7 +167,6 @@ def _load_template() -> Template:
         scaling_explained=scaling_words.EXPLANATION,
         most_notes=MOST_NOTES,
         log_tail=LOG_TAIL,
-        profiles=PROFILES_HERE,
         all_figures=FIGURES_HERE,
         uplot_licence=_read_file(HERE / "vendor" / "uPlot.LICENSE"),
     )
@@ -201,8 +191,7 @@ def _group_by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, s
 
 
 def _order_profiles(analysis: Analysis, profiled: StoredProfiles) -> list[Profiled]:
-    """Return the profiles in the order of the questions on the page, and their servers in the order of their ranks: the
-    page compares the first two."""
+    """Return the profiles in the order of the questions on the page, and their servers in the order of their ranks."""
     by_name = {entry.question: entry for entry in profiled.asked}
     ranked_loads: list[Profiled] = []
     for findings in analysis.scenarios:
