@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from netdyno.kit.errors import UserError
 from netdyno.kit.files import kind_of, open_regular
-from netdyno.store.schema import APPLICATION_ID, AUTOINDEXES, KNOWN_TABLES, MOST_VALUE_BYTES, SCHEMA_VERSION, normalized
+from netdyno.store.schema import APPLICATION_ID, AUTOINDEXES, MOST_VALUE_BYTES, SCHEMA_VERSION, STATEMENTS, normalized
 
 DAMAGE = (sqlite3.Error, ValueError, RecursionError)
 """The errors that reading a damaged file may raise: msgspec's errors are ValueErrors, and so are some of sqlite3's."""
@@ -61,10 +61,10 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
         except DAMAGE as error:
             raise UserError(f"{path}: not a netdyno run ({error})") from error
-        if version > SCHEMA_VERSION:
-            raise UserError(
-                f"{path}: made by a newer netdyno (schema {version}, this one reads up to {SCHEMA_VERSION}): update"
-            )
+        if version != SCHEMA_VERSION:
+            made = f"{path}: made by {'a newer' if version > SCHEMA_VERSION else 'an older'} netdyno"
+            advice = "update" if version > SCHEMA_VERSION else "run it again"
+            raise UserError(f"{made} (schema {version}, this one reads {SCHEMA_VERSION}): {advice}")
         try:
             _check_tables(connection)
             connection.set_progress_handler(_give_up, min(_SCHEMA_STEPS + _STEPS_PER_BYTE * size, _MOST_STEPS))
@@ -178,7 +178,7 @@ def _check_tables(connection: sqlite3.Connection) -> None:
     """Raise ValueError where there is anything but the tables that netdyno makes, or has made: a view or a trigger
     would run, and a column may be a computation."""
     for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_schema"):
-        is_known = isinstance(sql, str) and normalized(sql) in KNOWN_TABLES.get(name, ())
+        is_known = isinstance(sql, str) and normalized(sql) == STATEMENTS.get(name)
         if not (is_known if kind == "table" else kind == "index" and sql is None and name in AUTOINDEXES):
             raise ValueError(f"its {kind} {name!r} is not one of netdyno's")
 

@@ -1,4 +1,4 @@
-"""Reading a run back, of any schema, whole or as far as it came."""
+"""Reading a run back, whole or as far as it came."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TypeVar
 import msgspec
 
 from netdyno.kit.errors import UserError, did_you_mean
-from netdyno.kit.units import parse_duration
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About
@@ -27,15 +26,11 @@ from netdyno.store.schema import FILE_NAME
 
 _Columns = TypeVar("_Columns")
 _Kind = TypeVar("_Kind")
-_FORMERLY_SHARED = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
-"""The keys that an experiment had for all its scenarios until schema 5, and each scenario has since."""
-_DURATION_TEXTS = ("round", "look_every", "service_time", "link_delay", "connect_timeout")
-"""The durations that a scenario had as texts such as "20ms" until schema 9."""
 
 
 def load(path: Path) -> Run:
-    """Read a run back, whole or as far as it came. Raises UserError: missing, no run of netdyno, or from a newer
-    one."""
+    """Read a run back, whole or as far as it came. Raises UserError: missing, no run of netdyno, or of another
+    version."""
     with opened(path) as connection:
         return _load(connection)
 
@@ -66,10 +61,7 @@ def _load(connection: sqlite3.Connection) -> Run:
 def _load_trials(connection: sqlite3.Connection) -> list[Trial]:
     """Read all trials. Raises ValueError also where a trial names another place than that of its row: it would be
     judged there."""
-    attempt = "attempt" if connection.execute("PRAGMA user_version").fetchone()[0] >= 9 else "1"
-    query = (
-        f"SELECT block, position, {attempt}, trial FROM trial ORDER BY block, position, rowid"  # tries in their order
-    )
+    query = "SELECT block, position, attempt, trial FROM trial ORDER BY block, position, rowid"  # tries in their order
     trials = []
     for *place, text in connection.execute(query):
         trial = msgspec.json.decode(msgspec.convert(text, str), type=Trial)
@@ -109,12 +101,8 @@ def _read_row(connection: sqlite3.Connection, columns: str, types: type[_Columns
 
 
 def _decode_experiment(text: str) -> Experiment:
-    """Decode an experiment of any schema. Raises ValueError also for a level that no run can have."""
-    raw = msgspec.json.decode(text, type=dict[str, object])
-    shared = {key: raw.pop(key) for key in _FORMERLY_SHARED if key in raw}
-    stored_scenarios = msgspec.convert(raw.get("scenarios"), list[dict[str, object]])
-    scenarios = [{**shared, **_convert_to_seconds(scenario)} for scenario in stored_scenarios]
-    experiment = msgspec.convert({**raw, "scenarios": scenarios}, Experiment)
+    """Decode an experiment. Raises ValueError also for a level that no run can have."""
+    experiment = msgspec.json.decode(text, type=Experiment)
     check_experiment(experiment)
     for scenario in experiment.scenarios:
         for levels in combinations(scenario):
@@ -138,17 +126,8 @@ def _check_levels(experiment: Experiment, trials: Iterable[Trial]) -> None:
             _check_settings(scenarios[name], dict(levels))
 
 
-def _convert_to_seconds(scenario: Mapping[str, object]) -> dict[str, object]:
-    return {
-        **{key: value for key, value in scenario.items() if key not in _DURATION_TEXTS},
-        **{f"{key}_s": parse_duration(str(scenario[key])) for key in _DURATION_TEXTS if key in scenario},
-    }
-
-
 def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:
-    """Read the contestants that took part; empty in a run of schema 1, which does not record them."""
-    if connection.execute("PRAGMA user_version").fetchone()[0] < 2:
-        return ()
+    """Read the contestants that took part."""
     about = _decode_column(connection, "SELECT about FROM about ORDER BY number", About)
     for described in about:
         if described.own is not None:
@@ -157,18 +136,15 @@ def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:
 
 
 def _load_traced(connection: sqlite3.Connection) -> tuple[Traced, ...]:
-    """Read the traced servers; empty before schema 8."""
-    if connection.execute("PRAGMA user_version").fetchone()[0] < 8:
-        return ()
+    """Read the traced servers."""
     return tuple(_decode_column(connection, "SELECT traced FROM traced ORDER BY number", Traced))
 
 
 def load_cells(path: Path) -> tuple[Cell, ...]:
     """Read the plan of a stored run, in its order."""
     with opened(path) as connection:
-        twin = "twin" if connection.execute("PRAGMA user_version").fetchone()[0] >= 8 else "0"
         rows = connection.execute(
-            f"SELECT block, position, scenario, contestant, levels, {twin} FROM cell ORDER BY 1, 2"
+            "SELECT block, position, scenario, contestant, levels, twin FROM cell ORDER BY block, position"
         )
         planned = msgspec.convert(rows.fetchall(), list[tuple[int, int, str, str, str, int]])
         return tuple(

@@ -7,9 +7,6 @@ from __future__ import annotations
 import re
 
 SCHEMA_VERSION = 10
-# 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures;
-# 8: twins, the canary, blocks until a precision is reached, searches for a capacity, the table traced; 9: trials that
-# are retried, blocks until a time is used; 10: every duration of a scenario in seconds
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and netdyno recognise a run among databases
 FILE_NAME = "run.sqlite"
 MOST_VALUE_BYTES = 64 << 20
@@ -63,12 +60,9 @@ def normalized(statement: str) -> str:
     return re.sub(r"[ \t\r\n]+", " ", re.sub(r"--[^\n]*", "", statement)).strip()
 
 
-_NOW = {match[1]: normalized(match[0]) for match in re.finditer(r"CREATE TABLE (\w+) \(.*?\n\)", TABLES, re.DOTALL)}
-KNOWN_TABLES = {
-    **{name: {statement} for name, statement in _NOW.items()},
-    "cell": {_NOW["cell"], _NOW["cell"].replace(" twin INTEGER NOT NULL,", "")},  # until schema 7
-    "trial": {_NOW["trial"], _NOW["trial"].replace(" attempt INTEGER NOT NULL,", "").replace(", attempt)", ")")},  # 8
+STATEMENTS = {
+    match[1]: normalized(match[0]) for match in re.finditer(r"CREATE TABLE (\w+) \(.*?\n\)", TABLES, re.DOTALL)
 }
-"""The statements that made each table, of all schemas that can be read: any other was not made by netdyno."""
+"""The statement that made each table: any other was not made by netdyno."""
 AUTOINDEXES = frozenset(f"sqlite_autoindex_{name}_1" for name in ("run", "cell", "trial"))
 """The indexes that SQLite itself adds for the primary keys."""

@@ -19,7 +19,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Traced, Trial
 from netdyno.question.plan import Cell
 from netdyno.store.opening import DAMAGE, check_folder, distrust, opened
-from netdyno.store.schema import FILE_NAME, SCHEMA_VERSION, TABLES
+from netdyno.store.schema import FILE_NAME, TABLES
 
 _REVISE = "UPDATE trial SET status = ?, reason = ?, trial = ? WHERE block = ? AND position = ? AND attempt = ?"
 
@@ -50,12 +50,10 @@ class Store:
 
     @classmethod
     def reopen(cls, path: Path) -> Store:
-        """Continue the run of a file. Raises UserError where it is no run, cannot be written, was made by an older
-        netdyno, or is being written by another process."""
-        with opened(path) as readable:
-            version = readable.execute("PRAGMA user_version").fetchone()[0]
-        if version != SCHEMA_VERSION:
-            raise UserError(f"{path}: made by an older netdyno (schema {version}, this one writes {SCHEMA_VERSION})")
+        """Continue the run of a file. Raises UserError where it is no run, cannot be written, was made by another
+        version of netdyno, or is being written by another process."""
+        with opened(path):
+            pass
         check_folder(path.parent)
         claim = _claim(path.parent)
         try:

@@ -228,37 +228,6 @@ def test_nothing_that_is_sorted_goes_to_the_disk(path: Path) -> None:
         assert connection.execute("PRAGMA temp_store").fetchone() == (2,)  # memory
 
 
-OLD_CELL = """CREATE TABLE cell (
-    block INTEGER NOT NULL,
-    position INTEGER NOT NULL,
-    scenario TEXT NOT NULL,
-    contestant TEXT NOT NULL,
-    levels TEXT NOT NULL,       -- JSON object
-    PRIMARY KEY (block, position)
-)"""
-OLD_TRIAL = """CREATE TABLE trial (
-    block INTEGER NOT NULL,
-    position INTEGER NOT NULL,
-    status TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    trial TEXT NOT NULL,        -- JSON, model.Trial
-    PRIMARY KEY (block, position),
-    FOREIGN KEY (block, position) REFERENCES cell (block, position)
-)"""
-
-
-def test_the_tables_of_a_run_of_schema_7_are_known(path: Path) -> None:
-    """Word for word as schema 7 made them."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            f"""ALTER TABLE trial RENAME TO new_trial; ALTER TABLE cell RENAME TO new_cell; {OLD_CELL}; {OLD_TRIAL};
-            INSERT INTO cell SELECT block, position, scenario, contestant, levels FROM new_cell;
-            INSERT INTO trial SELECT block, position, status, reason, trial FROM new_trial;
-            DROP TABLE new_trial; DROP TABLE new_cell; DROP TABLE traced; PRAGMA user_version = 7;"""
-        )
-    assert len(read.load(path).all_trials) == len(whole_run().all_trials)
-
-
 # --- what becomes a path -------------------------------------------------------------------------------------------
 
 
