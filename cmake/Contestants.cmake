@@ -143,33 +143,6 @@ function(netdyno_need_tls result why)
   netdyno_need_module(tls "openssl>=3.0" libssl-dev ${result} ${why})
 endfunction()
 
-# Debian's package has no configuration for CMake or pkg-config. From 0.18 on, messages are declared in another way.
-function(netdyno_need_caf result why)
-  if(NETDYNO_SANITIZE STREQUAL "thread")
-    string(CONCAT how
-      "CAF as packaged is built without the thread sanitizer, which would report races where there are none: use the "
-      "preset release, dev or asan")
-    set(${why} "${how}" PARENT_SCOPE)
-    return()
-  endif()
-  find_path(netdyno_caf caf/io/middleman.hpp)
-  find_library(netdyno_caf_core caf_core)
-  find_library(netdyno_caf_io caf_io)
-  set(version "")
-  if(netdyno_caf_core AND netdyno_caf_io AND EXISTS ${netdyno_caf}/caf/config.hpp)
-    file(STRINGS ${netdyno_caf}/caf/config.hpp version LIMIT_COUNT 1 REGEX "^#define CAF_VERSION 17[0-9][0-9]$")
-  endif()
-  if(version)
-    add_library(netdyno_caf INTERFACE IMPORTED GLOBAL)
-    target_link_libraries(netdyno_caf INTERFACE ${netdyno_caf_io} ${netdyno_caf_core})
-    target_include_directories(netdyno_caf SYSTEM INTERFACE ${netdyno_caf})
-    set(${result} netdyno_caf PARENT_SCOPE)
-  else()
-    set(${why} "CAF 0.17 not found (0.17.6 was tried, newer ones declare messages in another way): install libcaf-dev"
-      PARENT_SCOPE)
-  endif()
-endfunction()
-
 # Folly is in no Debian. Its own configuration names the shared gflags without looking for it.
 function(netdyno_need_folly result why)
   find_package(gflags QUIET CONFIG COMPONENTS shared)
