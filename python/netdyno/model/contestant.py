@@ -22,8 +22,8 @@ class Manifest(Frozen):
     repeated here.
 
     `clients`: whether a client beyond the thread count waits until another leaves (docs/adr/limited-by-threads.md):
-    accepted, in the server's queue; "limited-by-accepting-threads" where each thread accepts no client before it is
-    free, so that others wait in the kernel's; "limited-by-processes" where each of these threads is a process.
+    accepted, in the server's queue; "limited-by-processes" where each thread is a process and accepts no client before
+    it is free, so that others wait in the kernel's.
     `descriptors_per_client`: the file descriptors that a client takes in the server, those of its thread included.
     `unsafe`: the defect of a server that gives wrong answers on purpose. `unranked`: the nature of a server that is no
     contestant (docs/adr/unranked.md). `instrument`: the parts of a result that a client does not report because it is a
@@ -39,7 +39,7 @@ class Manifest(Frozen):
     transports: tuple[str, ...] = ("tcp",)
     needs: tuple[str, ...] = ()
     threads: Literal["any", "one", "per-connection"] = "one"
-    clients: Literal["any", "limited-by-threads", "limited-by-accepting-threads", "limited-by-processes"] = "any"
+    clients: Literal["any", "limited-by-threads", "limited-by-processes"] = "any"
     descriptors_per_client: int = 1
     options: tuple[ManifestOption, ...] = ()
     asynchronous: bool = True

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import resource
 import select
 import signal
 from contextlib import ExitStack
@@ -20,7 +19,7 @@ from tests.support.patience import eventually
 from tests.support.server import Server, serving
 
 limited = pytest.mark.clients("limited-by-threads")
-kept_out = pytest.mark.clients("limited-by-accepting-threads", "limited-by-processes")
+kept_out = pytest.mark.clients("limited-by-processes")
 
 
 class Asker:
@@ -159,31 +158,6 @@ def test_a_client_in_the_kernels_queue_is_reset_when_the_server_ends(contestant:
         assert (totals["connections"], totals["requests"]) == (1, 1)
 
 
-@pytest.mark.clients("limited-by-accepting-threads")
-def test_a_client_waits_while_its_thread_has_no_descriptor_for_it(contestant: Contestant) -> None:
-    """Meanwhile the thread does not spin. accept(2) takes a descriptor's number before it blocks, so the limit concerns
-    the client after the next."""
-    asker = Asker(contestant)
-    options = ("--workload", asker.workload, "--threads", "1")
-    with (
-        serving(contestant.command, *options) as server,
-        Client(server.address) as served,
-        Client(server.address) as late,
-    ):
-        asker.check(served)
-        soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (LEAST_DESCRIPTORS, hard))
-        number, cpu = asker.ask(late), proc.cpu_seconds(server.pid)
-        served.close()
-        answered, _, _ = select.select([late.socket], [], [], 1.0)
-        assert not answered, "the server has more descriptors than its limit"
-        assert proc.cpu_seconds(server.pid) - cpu < 0.6, "the server spins while it is out of descriptors"
-        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (soft, hard))
-        asker.expect(late, number)
-
-
-LEAST_DESCRIPTORS = 3
-"""Those of a program that has started: all others have higher numbers."""
 MANY = 20
 
 
@@ -202,7 +176,7 @@ def test_descriptors_per_client(served: ServedContestant, talk: StreamTalk) -> N
 
 
 @pytest.mark.once_a_family
-@pytest.mark.clients("limited-by-threads", "limited-by-accepting-threads")
+@pytest.mark.clients("limited-by-threads")
 @pytest.mark.several_clients(True)
 def test_descriptors_per_client_and_thread(contestant: Contestant) -> None:
     """As above; what a client's thread takes when the server starts belongs to the client."""

@@ -128,8 +128,6 @@ def test_running_out_of_descriptors(served: ServedContestant, talk: StreamTalk) 
         pytest.skip("UBSan probes memory through a pipe (IsAccessibleMemoryRange) and errs when it gets none")
     if len(proc.family(server.pid)) > 1:
         pytest.skip("each of its processes has a limit of its own (tests/programs/test_process_per_connection.py)")
-    if served.contestant.manifest.clients == "limited-by-accepting-threads":
-        pytest.skip("its threads hold descriptors for clients to come (tests/contract/tcp/test_more_clients.py)")
     with ExitStack() as stack:
         limit = proc.descriptors(server.pid) + 5
         soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)

@@ -73,7 +73,7 @@ def _explain_validation_error(raw: dict[str, object], error: msgspec.ValidationE
     words = {
         "kind": ("cmake", "cargo", "erlang", "go", "java", "command"),
         "threads": ("any", "one", "per-connection"),
-        "clients": ("any", "limited-by-threads", "limited-by-accepting-threads", "limited-by-processes"),
+        "clients": ("any", "limited-by-threads", "limited-by-processes"),
         "out_of_descriptors": ("waits", "closes"),
         "out_of_memory": ("closes", "ends"),
     }
