@@ -27,7 +27,6 @@ from netdyno.model.values import (
     TEXT,
     THREADS,
     TIME,
-    WAIT,
     Option,
     duration,
     share,
@@ -169,7 +168,7 @@ class Conditions(OwnRequests, kw_only=True):
         Number | Literal["burst", "connections", "when-due"],
         Option(CONNECT_RATE, "Connections opened a second; when-due: each for its first message.", "load"),
     ] = "burst"
-    connect_timeout_s: Annotated[Number, Option(WAIT, "How long a connect may take.", "load")] = 5.0
+    connect_timeout_s: Annotated[Number, Option(TIME, "How long a connect may take.", "load")] = 5.0
     start: Annotated[
         Start, Option(word(*get_args(Start)), "chat: send when all are connected, or each at once.", "load")
     ] = "together"

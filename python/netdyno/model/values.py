@@ -87,28 +87,24 @@ CORES = "cores"
 """The value for as many threads as the program has cores."""
 
 
-def _read_threads(value: object) -> int | str:
-    if value == CORES:
-        return CORES
-    try:
-        return int(whole(1).read(int(value) if isinstance(value, str) and value.isdecimal() else value))
-    except ValueError as error:
-        raise ValueError(f"{error}, nor {CORES!r}") from error
+def _count_or(word: str) -> ValueKind:
+    """Return the kind of whole numbers above 0, or one word instead of a number."""
 
+    def read(value: object) -> int | str:
+        if value == word:
+            return word
+        try:
+            return int(whole(1).read(int(value) if isinstance(value, str) and value.isdecimal() else value))
+        except ValueError as error:
+            raise ValueError(f"{error}, nor {word!r}") from error
 
-def _read_server_cores(value: object) -> int | str:
-    if value == ALL:
-        return ALL
-    try:
-        return int(whole(1).read(int(value) if isinstance(value, str) and value.isdecimal() else value))
-    except ValueError as error:
-        raise ValueError(f"{error}, nor {ALL!r}") from error
+    return ValueKind(read, metavar=f"N|{word}")
 
 
 ALL = "all"
 """The value for all cores that the server's side of the machine has."""
-SERVER_CORES = ValueKind(_read_server_cores, metavar="N|all")
-THREADS = ValueKind(_read_threads, metavar="N|cores")
+SERVER_CORES = _count_or(ALL)
+THREADS = _count_or(CORES)
 
 
 def word(*valid: str) -> ValueKind:
@@ -173,7 +169,7 @@ def read_duration(value: object) -> float:
 def _read_above_0(value: object) -> float:
     seconds = read_duration(value)
     if seconds <= 0:
-        raise ValueError("must be above 0")
+        raise ValueError(f"{value!r} is not above 0")
     return seconds
 
 
@@ -192,16 +188,6 @@ def duration(most_s: float = math.inf) -> ValueKind:
 DURATION = duration()
 TIME = ValueKind(_read_above_0, format_duration, metavar="DUR")
 """A duration above 0."""
-
-
-def _read_wait(value: object) -> float:
-    seconds = read_duration(value)
-    if seconds <= 0:
-        raise ValueError(f"{value!r} is no time to wait: it must be above 0")
-    return seconds
-
-
-WAIT = ValueKind(_read_wait, format_duration, metavar="DUR")
 
 
 def _read_finite(value: object) -> float:

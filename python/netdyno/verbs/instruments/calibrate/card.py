@@ -145,9 +145,8 @@ def _explain_columns() -> str:
         "truth: what the server did to the same messages, pauses of the machine included, as a perfect client would "
         "measure; or S - (1-q)T for a stall of S in a window of T. Times are within 2%, rates within 1%, counts "
         "exact, A² (Anderson-Darling) below its value at the 1% level. service: from the actual send, at the same "
-        "percentile; in a closed loop, which reports only this, at p99. For delays up to 1 ms the error is stated as a "
-        "share and as a time, with its parts: the two lags are the generator's own; every client also measures the "
-        "server's wake-up and the kernel's part."
+        "percentile. For a delay of 50 µs the error is stated as a share and as a time, with its parts: the two lags "
+        "are the generator's own; every client also measures the server's wake-up and the kernel's part."
     )
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -153,12 +152,6 @@ def _score_stall(
     )
 
 
-def score_closed_loop(load: LoadResult, _: ServerTotals) -> tuple[CalibrationScore, ...]:
-    """Score a closed loop, which must only be labelled so: its reading stands beside the open loop's."""
-    closed = int(load.plan.arrivals == "closed")
-    return (score_count("labelled as closed", 1, closed, service=read_percentile(load.latency.service_ns, "p99")),)
-
-
 def score_messages(load: LoadResult, done: ServerTotals) -> tuple[CalibrationScore, ...]:
     """Score the counts. A corrupted answer is no answer: it counts as lost, too (protocol/load-result.md)."""
     messages = load.messages
@@ -229,12 +222,13 @@ def _make_delayed_case(name: str, about: str, delay: str) -> CalibrationCase:
     )
 
 
-def _make_short_case(name: str, delay: str) -> CalibrationCase:
-    """A case of 700 messages a second, 350 of them before the window: at none of the delays does one come when another
-    is due."""
-    server = ("--delay", f"constant:{delay}", "--warm-up", "350", "--arrival-times")
-    about = f"every answer after {delay}, and what comes on top of it"
-    return CalibrationCase(name, about, server, _format_open_load(20, 700, "2s"), score_delay, warmup="500ms")
+def _make_short_case() -> CalibrationCase:
+    """A case of 700 messages a second, 350 of them before the window: none comes when another is due."""
+    server = ("--delay", "constant:50us", "--warm-up", "350", "--arrival-times")
+    about = "every answer after 50 µs, and what comes on top of it"
+    return CalibrationCase(
+        "constant 50 µs", about, server, _format_open_load(20, 700, "2s"), score_delay, warmup="500ms"
+    )
 
 
 # A stall begins just before a message is due, so that the formula holds for whole messages: with n of them in the
@@ -245,7 +239,6 @@ _STALL_OF_ONE = ("--stall", "at=1999ms,for=1s,connection=1")
 _SOCKETS = "64KiB"
 _WINDOW = "4s"
 _FAULTS = ("--lose", "97", "--corrupt", "83", "--duplicate", "89")
-_DELAYS = Path(__file__).with_name("delays.txt")
 
 CASES = (
     _make_delayed_case("constant 200 ms", "every answer after 200 ms", "constant:200ms"),
@@ -253,10 +246,7 @@ CASES = (
     _make_delayed_case(
         "exponential 20 ms", "exponentially distributed delays with a mean of 20 ms", "exponential:20ms"
     ),
-    _make_delayed_case("from a file", "delays of 20, 60 and 150 ms as a file lists them", f"file:{_DELAYS}"),
-    _make_short_case("constant 1 ms", "1ms"),
-    _make_short_case("constant 200 µs", "200us"),
-    _make_short_case("constant 50 µs", "50us"),
+    _make_short_case(),
     CalibrationCase(
         "stall", "the server stops for 1 s of 4 s", _STALL, _format_open_load(10, 1000, _WINDOW), score_stall
     ),
@@ -266,13 +256,6 @@ CASES = (
         (*_STALL_OF_LARGE, "--receive-buffer", _SOCKETS, "--read-buffer", "256KiB"),
         _format_open_load(1, 25, _WINDOW, "--size", "256KiB", "--send-buffer", _SOCKETS),
         score_stall,
-    ),
-    CalibrationCase(
-        "stall, closed loop",
-        "the same in a closed loop, to show what it hides",
-        _STALL,
-        ("-c", "10", "--duration", _WINDOW),
-        score_closed_loop,
     ),
     CalibrationCase(
         "stall, one connection",
