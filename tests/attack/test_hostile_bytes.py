@@ -11,11 +11,11 @@ import pytest
 
 from tests.attack.conftest import DrawContestant
 from tests.contract.messages.conftest import TRANSPORTS
-from tests.contract.messages.talk import joined, talking
+from tests.contract.messages.message_talk import joined, talking
 from tests.contract.messages.transport import HELO, WELC, control
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import threads_for
-from tests.contract.tcp.talk import StreamTalk
+from tests.contract.tcp.stream_talk import StreamTalk
 from tests.support.client import Client
 from tests.support.mutation import mutated, pieces
 from tests.support.patience import eventually

@@ -11,11 +11,11 @@ import pytest
 
 from tests.attack.conftest import DrawContestant
 from tests.contract.messages.conftest import TRANSPORTS
-from tests.contract.messages.talk import joined, talking
+from tests.contract.messages.message_talk import joined, talking
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import threads_for
-from tests.contract.tcp.talk import StreamTalk
-from tests.contract.tcp.talk import joined as has_joined
+from tests.contract.tcp.stream_talk import StreamTalk
+from tests.contract.tcp.stream_talk import joined as has_joined
 from tests.support import proc
 from tests.support.chosen import discovered, startable
 from tests.support.client import Client

@@ -24,8 +24,8 @@ from netdyno.question.contestants.kernel import explain_uring_error
 from netdyno.verbs.instruments.doctor import examine
 from netdyno.verbs.instruments.doctor.checks.load import parse_pressure, sum_device_interrupts
 from netdyno.verbs.instruments.doctor.finding import DoctorVerdict, Finding, list_checks
+from netdyno.verbs.instruments.doctor.findings_text import as_text
 from netdyno.verbs.instruments.doctor.system import Moment, System
-from netdyno.verbs.instruments.doctor.text import as_text
 
 CPU = "/sys/devices/system/cpu"
 CLOCK = "/sys/devices/system/clocksource/clocksource0"

@@ -28,7 +28,7 @@ from netdyno.kit.errors import UserError
 from netdyno.kit.paths import ROOT
 from netdyno.measure.cluster import authority, engine, secure_comm
 from netdyno.measure.cluster.authority import Role
-from netdyno.measure.cluster.control import Controller
+from netdyno.measure.cluster.controller import Controller
 from netdyno.measure.cluster.stage import Stage
 from netdyno.measure.trial.trial import log_path
 from netdyno.model.experiment import Scenario

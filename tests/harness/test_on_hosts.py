@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from netdyno.kit.errors import UserError
 from netdyno.kit.paths import canary_path, generator_path
 from netdyno.measure.cluster import load_helper, trial_helper
-from netdyno.measure.cluster.control import Controller
+from netdyno.measure.cluster.controller import Controller
 from netdyno.measure.cluster.described import Host
 from netdyno.measure.cluster.requests import (
     CommonSettings,

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from netdyno.analysis.notices import retries
-from netdyno.measure.audits import turns as turn_audits
+from netdyno.measure.audits import turn_audits as turn_audits
 from netdyno.measure.machine import cpu_share, server_proc, server_processes
 from netdyno.measure.machine.foreign_programs import ForeignPrograms, ForeignTime
 from netdyno.measure.machine.pinning import may_run_realtime

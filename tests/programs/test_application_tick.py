@@ -22,7 +22,7 @@ from netdyno.model.load_result import Distribution
 from netdyno.model.observation import ServerObservation
 from netdyno.question.contestants.contestants import discover, find_by_name
 from netdyno.question.plan import Cell
-from tests.contract.tcp.talk import StreamTalk
+from tests.contract.tcp.stream_talk import StreamTalk
 from tests.support.chosen import startable
 from tests.support.patience import eventually
 from tests.support.server import Server, run, serving

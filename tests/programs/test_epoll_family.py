@@ -16,7 +16,7 @@ import pytest
 from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.contract.golden import wire
 from tests.contract.talk import message
-from tests.contract.tcp.talk import expect_reply, joined
+from tests.contract.tcp.stream_talk import expect_reply, joined
 from tests.support.chosen import startable
 from tests.support.client import Client
 from tests.support.server import Server, run, serving

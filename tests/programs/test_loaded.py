@@ -15,7 +15,7 @@ from netdyno.kit.paths import ROOT, build_dir
 from netdyno.measure.machine import loaded
 from netdyno.model.contestant import Contestant
 from netdyno.question.contestants.contestants import discover, find_by_name
-from tests.contract.tcp.talk import StreamTalk
+from tests.contract.tcp.stream_talk import StreamTalk
 from tests.support.chosen import startable
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving

@@ -18,7 +18,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.present.terminal.display import PlainDisplay
 from netdyno.question.contestants.contestants import discover, find_by_name
 from netdyno.store import read, schema
-from tests.contract.tcp.talk import StreamTalk
+from tests.contract.tcp.stream_talk import StreamTalk
 from tests.programs.test_process_per_connection import converse, find_child_of
 from tests.support import proc
 from tests.support.chosen import startable

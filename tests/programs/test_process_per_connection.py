@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from netdyno.question.contestants.contestants import discover, find_by_name
-from tests.contract.tcp.talk import StreamTalk
+from tests.contract.tcp.stream_talk import StreamTalk
 from tests.support import proc
 from tests.support.chosen import startable
 from tests.support.client import Client

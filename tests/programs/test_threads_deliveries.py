@@ -12,7 +12,7 @@ import pytest
 from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.contract.golden import wire
 from tests.contract.talk import message
-from tests.contract.tcp.talk import joined
+from tests.contract.tcp.stream_talk import joined
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import PATIENCE_S

@@ -15,7 +15,7 @@ from netdyno.model.contestant import Contestant
 from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.contract.golden import wire
 from tests.contract.talk import message
-from tests.contract.tcp.talk import expect_reply, joined
+from tests.contract.tcp.stream_talk import expect_reply, joined
 from tests.harness.test_kernel_needs import without_uring
 from tests.support.chosen import startable
 from tests.support.client import Client

@@ -27,6 +27,8 @@ RULE = (
 """From left to right; rooms of one set do not import each other."""
 WINGS = {"measure": ("audits", "machine", "trial", "run", "cluster")}
 """Rooms with an order of their own, from left to right."""
+MIRRORS = ("analysis/found", "present/prose", "present/report", "present/export")
+"""Rooms with a file for each subject of the rest."""
 MOST_ARROWS = 40
 APART = (("present/terminal", "present/report"), ("present/report", "present/terminal"))
 """Both speak by present/prose."""
@@ -112,6 +114,15 @@ def test_every_room_has_its_place_in_the_rule() -> None:
 
 def _find_packages(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
+
+
+def test_a_file_name_stands_once_in_its_room() -> None:
+    """In `analysis/found` and the rooms of `present`, a file has the name of its subject wherever that stands."""
+    mirrors = {SOURCES / mirror for mirror in MIRRORS}
+    for room in sorted({SOURCES / name for name in set().union(*RULE)} | mirrors):
+        files = [path for path in room.rglob("*.py") if path.stem not in ("__init__", "__main__")]
+        names = [path.name for path in files if room in mirrors or not mirrors.intersection(path.parents)]
+        assert sorted(names) == sorted(set(names)), room.name
 
 
 def test_the_arrows_do_not_grow_more() -> None:

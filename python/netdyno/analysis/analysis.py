@@ -12,7 +12,7 @@ from netdyno.analysis.aa.control import summarise_control
 from netdyno.analysis.advice import judge_advice
 from netdyno.analysis.claims import judge_claims
 from netdyno.analysis.claims.evidence import collect_evidence
-from netdyno.analysis.figures.fill import build_charts
+from netdyno.analysis.figures.fill_charts import build_charts
 from netdyno.analysis.flips.judge_flips import follow_flip
 from netdyno.analysis.found.advice import Advice
 from netdyno.analysis.found.exclusions import TrialNote

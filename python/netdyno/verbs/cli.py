@@ -591,8 +591,8 @@ def doctor(as_json: Json = False) -> int:
     import msgspec
 
     from netdyno.verbs.instruments.doctor import examine
+    from netdyno.verbs.instruments.doctor.findings_text import as_text
     from netdyno.verbs.instruments.doctor.system import System
-    from netdyno.verbs.instruments.doctor.text import as_text
 
     findings = examine(System())
     columns = shutil.get_terminal_size(fallback=(120, 24)).columns

@@ -15,7 +15,7 @@ from netdyno.kit.paths import build_dir
 from netdyno.measure.cluster import authority, engine
 from netdyno.measure.cluster.authority import Role
 from netdyno.measure.cluster.described import Host
-from netdyno.measure.cluster.links import HostLink
+from netdyno.measure.cluster.host_links import HostLink
 from netdyno.question.contestants import building
 
 PORT = 8786
@@ -68,7 +68,7 @@ def _find_faults() -> list[str]:
 def print_hosts(folder: Path, as_json: bool) -> int:
     """Print the hosts. Raises UserError."""
     engine.require_dask()
-    from netdyno.measure.cluster.control import Controller
+    from netdyno.measure.cluster.controller import Controller
 
     with Controller(folder) as control:
         hosts = control.hosts(links=True)

@@ -142,7 +142,7 @@ def _open_stage(cluster: Path | None) -> Iterator[Stage | None]:
         yield None
         return
     engine.require_dask()
-    from netdyno.measure.cluster.control import Controller
+    from netdyno.measure.cluster.controller import Controller
     from netdyno.measure.cluster.stage import Stage
 
     with Controller(cluster) as control:

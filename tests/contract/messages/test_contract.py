@@ -8,7 +8,7 @@ import pytest
 
 from netdyno.question.contestants.contestants import discover
 from tests.contract.messages.conftest import TRANSPORTS, Spoken
-from tests.contract.messages.talk import talking
+from tests.contract.messages.message_talk import talking
 from tests.support.server import Finished
 
 pytestmark = pytest.mark.quick

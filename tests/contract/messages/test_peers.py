@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.contract.messages.conftest import Spoken
-from tests.contract.messages.talk import MessageTalk, expect_nothing, joined, speak, talking
+from tests.contract.messages.message_talk import MessageTalk, expect_nothing, joined, speak, talking
 from tests.contract.messages.transport import BYE, FULL, HELO, WELC, MessageClient, control
 from tests.contract.talk import message, reply
 from tests.support import proc

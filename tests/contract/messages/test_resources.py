@@ -6,7 +6,7 @@ import pytest
 
 from tests.contract.golden import wire
 from tests.contract.messages.conftest import Spoken
-from tests.contract.messages.talk import joined, talking
+from tests.contract.messages.message_talk import joined, talking
 from tests.contract.talk import message
 from tests.support import proc
 from tests.support.patience import eventually

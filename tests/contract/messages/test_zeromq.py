@@ -14,7 +14,7 @@ import zmq
 
 from tests.contract.golden import wire
 from tests.contract.messages.conftest import Spoken
-from tests.contract.messages.talk import expect_nothing, joined, speak, talking
+from tests.contract.messages.message_talk import expect_nothing, joined, speak, talking
 from tests.contract.messages.transport import BYE, HELO, WELC, MessageClient, control
 from tests.contract.messages.transports.zmq import CONTEXT, ZmqClient
 from tests.contract.talk import message, reply

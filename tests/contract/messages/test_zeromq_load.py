@@ -13,7 +13,7 @@ import pytest
 from netdyno.kit.paths import build_dir, generator_path
 from netdyno.model.load_result import LoadResult
 from tests.contract.messages.conftest import Spoken
-from tests.contract.messages.talk import joined
+from tests.contract.messages.message_talk import joined
 from tests.contract.messages.transport import WELC
 from tests.contract.messages.transports.zmq import ZmqClient
 from tests.contract.talk import message, reply

@@ -26,7 +26,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.model.contestant import Contestant
-from tests.contract.tcp.talk import StreamTalk, TalkInTurns
+from tests.contract.tcp.stream_talk import StreamTalk, TalkInTurns
 from tests.support import proc
 from tests.support.chosen import NONE_CHOSEN, one_at_a_time, quickly_compiled, startable, targets, workloads_to_test
 from tests.support.patience import eventually

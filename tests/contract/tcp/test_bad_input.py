@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract.golden import wire
 from tests.contract.tcp.conftest import ServedContestant
-from tests.contract.tcp.talk import HttpReply, StreamTalk
+from tests.contract.tcp.stream_talk import HttpReply, StreamTalk
 from tests.support import proc
 from tests.support.background import in_background
 from tests.support.patience import eventually

@@ -14,7 +14,7 @@ from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import ServedContestant, threads_for
-from tests.contract.tcp.talk import StreamTalk, joined
+from tests.contract.tcp.stream_talk import StreamTalk, joined
 from tests.support.client import Client
 from tests.support.patience import PATIENCE_S
 from tests.support.server import Server, serving

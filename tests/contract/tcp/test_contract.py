@@ -11,7 +11,7 @@ from netdyno.kit.paths import ROOT
 from netdyno.model.contestant import Contestant
 from netdyno.question.contestants.contestants import discover
 from tests.contract.tcp.conftest import ServedContestant
-from tests.contract.tcp.talk import StreamTalk
+from tests.contract.tcp.stream_talk import StreamTalk
 from tests.support import proc
 from tests.support.server import Finished, run, serving
 

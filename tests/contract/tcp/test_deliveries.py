@@ -12,7 +12,7 @@ from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import room_for
-from tests.contract.tcp.talk import joined
+from tests.contract.tcp.stream_talk import joined
 from tests.support import kernel, proc
 from tests.support.client import Client
 from tests.support.server import Server, serving

@@ -11,7 +11,7 @@ from email.utils import formatdate, parsedate_to_datetime
 import pytest
 
 from tests.contract.tcp.conftest import ServedContestant
-from tests.contract.tcp.talk import HttpReply, StreamTalk
+from tests.contract.tcp.stream_talk import HttpReply, StreamTalk
 
 pytestmark = pytest.mark.workloads("http")
 

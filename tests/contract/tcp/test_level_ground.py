@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from netdyno.model.contestant import Contestant
 from tests.contract.tcp.conftest import serves_one_at_a_time, threads_for
-from tests.contract.tcp.talk import StreamTalk
+from tests.contract.tcp.stream_talk import StreamTalk
 from tests.contract.tcp.test_options import nodelay
 from tests.support import proc
 from tests.support.ground import by_the_harness, expect_level

@@ -12,7 +12,7 @@ import pytest
 from netdyno.model.contestant import Contestant
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import ServedContestant, room_for
-from tests.contract.tcp.talk import StreamTalk, expect_reply
+from tests.contract.tcp.stream_talk import StreamTalk, expect_reply
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import eventually

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.model.contestant import Contestant
-from tests.contract.tcp.talk import ask
+from tests.contract.tcp.stream_talk import ask
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import eventually

@@ -13,7 +13,7 @@ import pytest
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.tcp.conftest import ServedContestant, room_for
-from tests.contract.tcp.talk import StreamTalk
+from tests.contract.tcp.stream_talk import StreamTalk
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import eventually

@@ -18,7 +18,7 @@ from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import room_for, threads_for
-from tests.contract.tcp.talk import expect_reply, joined
+from tests.contract.tcp.stream_talk import expect_reply, joined
 from tests.support import proc
 from tests.support.client import Client, ClosedError
 from tests.support.patience import PATIENCE_S, eventually

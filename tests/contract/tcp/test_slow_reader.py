@@ -17,7 +17,7 @@ from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import STAMP, message
 from tests.contract.tcp.conftest import ServedContestant, room_for, threads_for
-from tests.contract.tcp.talk import StreamTalk, expect_reply, joined
+from tests.contract.tcp.stream_talk import StreamTalk, expect_reply, joined
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import eventually

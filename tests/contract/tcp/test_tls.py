@@ -17,7 +17,7 @@ from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import room_for, threads_for
-from tests.contract.tcp.talk import expect_reply
+from tests.contract.tcp.stream_talk import expect_reply
 from tests.contract.tcp.test_resources import CROWD, WITHOUT_MEMORY, run_out_of_memory
 from tests.support import proc
 from tests.support.background import in_background

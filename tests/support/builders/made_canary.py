@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
-from netdyno.measure.audits.canary import CanaryJudge
+from netdyno.measure.audits.canary_audit import CanaryJudge
 from netdyno.measure.trial.canary import Canary, CanaryOutcome
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import CanaryReading, CanaryReadings, ForeignLoad, HostCanary

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis.figures import fill
+from netdyno.analysis.figures import fill_charts
 from netdyno.analysis.found.charts import Chart, ChartPanel, Missing, Spot
 from netdyno.analysis.found.exclusions import ExclusionCause
 from netdyno.analysis.trials.split import split
@@ -53,7 +53,7 @@ filled = partial(made, truth=TRUTH, names=TAKING_PART)
 
 
 def charts(run: Run) -> tuple[Chart, ...]:
-    return fill.build_charts(run.experiment.figures, split(run))
+    return fill_charts.build_charts(run.experiment.figures, split(run))
 
 
 def only(run: Run) -> Chart:
@@ -275,11 +275,11 @@ def test_a_figure_of_a_metric_that_none_recorded_says_so() -> None:
 
 def test_the_mean_is_geometric_but_of_shares_and_where_a_block_has_0() -> None:
     def middle(metric: str, *points: float) -> float:
-        estimate = fill.estimate(METRICS[metric], dict(enumerate(points)))
+        estimate = fill_charts.estimate(METRICS[metric], dict(enumerate(points)))
         assert estimate is not None
         return estimate.value
 
     assert middle("throughput", 100.0, 400.0) == pytest.approx(200)
     assert middle("switches", 0.0, 4.0) == pytest.approx(2)
     assert middle("lost", 0.1, 0.4) == pytest.approx(0.25)
-    assert fill.estimate(METRICS["p50"], {}) is None
+    assert fill_charts.estimate(METRICS["p50"], {}) is None

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.figures.fill import build_charts
+from netdyno.analysis.figures.fill_charts import build_charts
 from netdyno.analysis.trials.split import split
 from netdyno.kit.paths import ROOT
 from netdyno.kit.quantities import DASH

@@ -28,7 +28,7 @@ from netdyno.kit.errors import UserError
 from netdyno.kit.held_signals import list_ending_signals
 from netdyno.kit.temporary import temporary_folder
 from netdyno.kit.url import TcpUrl, parse_tls_url
-from netdyno.measure.cluster import authority, clocks, engine, links, loads
+from netdyno.measure.cluster import authority, clocks, engine, host_links, loads
 from netdyno.measure.cluster.authority import Role
 from netdyno.measure.cluster.described import describe
 from netdyno.measure.cluster.requests import MOST_REPLY, LoadEnded, NotDone
@@ -79,7 +79,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
         self.netdyno_harness = digests.digest_harness()  # the files may change while this runs
         self.netdyno_loading = asyncio.Lock()
         self.netdyno_performing = asyncio.Lock()
-        self.netdyno_transfers = links.Transfers()
+        self.netdyno_transfers = host_links.Transfers()
         super().__init__(*arguments, host=host, nthreads=1, memory_limit=0, extensions={}, **named)
         self.handlers |= {
             "netdyno_clock": self.tell_clock,
@@ -118,18 +118,18 @@ class Worker(DaskWorker):  # type: ignore[misc]
                 await comm.write({"op": "netdyno_fill", "reply": False})
                 async with asyncio.timeout(engine.LOST_S):
                     fills = (await comm.read())["fills"]
-                return await links.measure_rate(comm) if fills else None
+                return await host_links.measure_rate(comm) if fills else None
 
     async def fill_link(self, comm: Any) -> Status:
         """Fill the link to a host that requests it, after a message whether this is done."""
         with suppress(OSError):
             if self._is_busy():
                 await comm.write({"fills": False})
-                await links.await_close(comm)
+                await host_links.await_close(comm)
             else:
                 with self.netdyno_transfers.count_transfer():
                     await comm.write({"fills": True})
-                    await links.fill(comm)
+                    await host_links.fill(comm)
         comm.abort()
         return Status.dont_reply
 

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 from netdyno.measure.cluster.clocks import Offset
-from netdyno.measure.cluster.links import HostLink
+from netdyno.measure.cluster.host_links import HostLink
 from netdyno.measure.machine import topology
 from netdyno.measure.machine.pinning import list_usable_cores, may_run_realtime
 from netdyno.model.base import Frozen

@@ -11,7 +11,7 @@ import msgspec
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.kit.paths import canary_path, generator_path
-from netdyno.measure.cluster.control import Controller
+from netdyno.measure.cluster.controller import Controller
 from netdyno.measure.cluster.described import Host
 from netdyno.measure.cluster.requests import (
     CommonSettings,

@@ -170,7 +170,7 @@ def decode_result(text: bytes) -> LoadResult:
     """Decode the result of a load that one host made or several. Raises what msgspec does, and HistogramError."""
     if not text.startswith(b'{"parts"'):
         return decode_load(text)
-    from netdyno.measure.audits.hosts import common_start
+    from netdyno.measure.audits.host_audits import common_start
     from netdyno.measure.trial.merged import merge_hosts  # imported after the window, as they need numpy
 
     parts = msgspec.json.decode(text, type=PartsMade).parts

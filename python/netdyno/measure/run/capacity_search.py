@@ -18,7 +18,7 @@ from netdyno.analysis.notices.company import find_neighbours
 from netdyno.kit.errors import UserError
 from netdyno.kit.paths import canary_path
 from netdyno.kit.utc_now import utc_now
-from netdyno.measure.audits import canary as canary_audit
+from netdyno.measure.audits import canary_audit as canary_audit
 from netdyno.measure.run.neighbour_watch import NeighbourWatch
 from netdyno.measure.run.preparation import begin_run, check, create_folder, discard_if_refused, set_up
 from netdyno.measure.run.runner import Interrupted, raise_on_signals

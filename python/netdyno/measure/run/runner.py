@@ -20,7 +20,7 @@ from netdyno.kit.held_signals import list_ending_signals
 from netdyno.kit.paths import canary_path
 from netdyno.kit.units import clock_after, format_clock
 from netdyno.kit.utc_now import utc_now
-from netdyno.measure.audits import canary as canary_audit
+from netdyno.measure.audits import canary_audit as canary_audit
 from netdyno.measure.run import preparation
 from netdyno.measure.run.announcement import explain_delay, format_announcement
 from netdyno.measure.run.hosts import GoneError, Hosts

@@ -1,5 +1,6 @@
 """The canary beside every trial: a short workload that is always the same, right before its programs start and right
-after they have ended (canary/README.md; docs/adr/canary.md says why not within). measure/audits/canary.py judges it."""
+after they have ended (canary/README.md; docs/adr/canary.md says why not within). measure/audits/canary_audit.py
+judges it."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import msgspec
 
 from netdyno.kit.statistics import hdr
 from netdyno.kit.statistics.histogram import Histogram
-from netdyno.measure.audits.hosts import client_slower, client_stalled
+from netdyno.measure.audits.host_audits import client_slower, client_stalled
 from netdyno.model.load_result import (
     Audit,
     ClientReport,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netdyno.analysis.found.canary import MachineOverTime
 from netdyno.kit import quantities
-from netdyno.measure.audits.canary import FACTOR
+from netdyno.measure.audits.canary_audit import FACTOR
 
 DRIFT_TOLD = 1.25
 """From this factor between the fastest and the slowest block on, the terminal's table says that the machine drifted."""

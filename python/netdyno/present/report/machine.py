@@ -18,7 +18,7 @@ from netdyno.analysis.found.canary import MachineOverTime, Range, TrialSpeeds
 from netdyno.analysis.found.notices import Retries
 from netdyno.analysis.notices.canary import group_by_block
 from netdyno.kit import quantities
-from netdyno.measure.audits.canary import FACTOR
+from netdyno.measure.audits.canary_audit import FACTOR
 from netdyno.present.prose import retries
 from netdyno.present.prose.canary import describe_drift
 from netdyno.present.report import theme

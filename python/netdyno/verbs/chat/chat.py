@@ -20,8 +20,8 @@ from netdyno.kit.escape import harmless
 from netdyno.kit.held_signals import list_ending_signals
 from netdyno.kit.url import TcpUrl, parse_tcp_url
 from netdyno.protocol import wire
+from netdyno.verbs.chat.message_text import LoadTally, format_message
 from netdyno.verbs.chat.screen import ChatScreen, InterruptedByKeyError, open_screen
-from netdyno.verbs.chat.text import LoadTally, format_message
 
 CONNECT_TIMEOUT_S = 5.0
 LEAVE_TIMEOUT_S = 2.0

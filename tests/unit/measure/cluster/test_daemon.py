@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from netdyno.kit.errors import UserError
-from netdyno.measure.cluster import daemon, engine, links
+from netdyno.measure.cluster import daemon, engine, host_links
 from netdyno.measure.cluster.daemon import HelperError, Worker
 from netdyno.measure.cluster.requests import NotDone, Reply
 from tests.support.patience import PATIENCE_S
@@ -92,7 +92,7 @@ class Idle(SimpleNamespace):
         super().__init__(
             netdyno_loading=asyncio.Lock(),
             netdyno_performing=asyncio.Lock(),
-            netdyno_transfers=links.Transfers(),
+            netdyno_transfers=host_links.Transfers(),
             local_directory=None,
             **more,
         )

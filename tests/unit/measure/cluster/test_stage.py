@@ -11,7 +11,7 @@ import pytest
 
 from netdyno.kit.errors import UserError
 from netdyno.measure.cluster import described
-from netdyno.measure.cluster.control import Controller
+from netdyno.measure.cluster.controller import Controller
 from netdyno.measure.cluster.described import BOOT_ID, Host, choose_default_cores, describe
 from netdyno.measure.cluster.requests import NotDone, Prepared, TrialDone, WarmupsDone
 from netdyno.measure.cluster.stage import (

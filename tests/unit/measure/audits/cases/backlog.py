@@ -1,4 +1,4 @@
-from netdyno.measure.audits.turns import backlog
+from netdyno.measure.audits.turn_audits import backlog
 from netdyno.model.load_result import Audit
 
 

@@ -1,4 +1,4 @@
-from netdyno.measure.audits.hosts import client_slower
+from netdyno.measure.audits.host_audits import client_slower
 from netdyno.model.load_result import Audit, Part
 
 

@@ -1,6 +1,6 @@
 import msgspec
 
-from netdyno.measure.audits.hosts import client_stalled
+from netdyno.measure.audits.host_audits import client_stalled
 from netdyno.model.load_result import Audit, LoadResult
 from tests.support.builders.made_load import load
 

@@ -1,4 +1,4 @@
-from netdyno.measure.audits.hosts import common_start
+from netdyno.measure.audits.host_audits import common_start
 from netdyno.model.load_result import Audit
 
 

@@ -1,4 +1,4 @@
-from netdyno.measure.audits.turns import rotation
+from netdyno.measure.audits.turn_audits import rotation
 from netdyno.model.load_result import Audit
 
 

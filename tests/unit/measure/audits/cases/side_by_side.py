@@ -1,4 +1,4 @@
-from netdyno.measure.audits.turns import side_by_side
+from netdyno.measure.audits.turn_audits import side_by_side
 from netdyno.model.load_result import Audit
 
 

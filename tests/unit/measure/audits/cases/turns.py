@@ -1,4 +1,4 @@
-from netdyno.measure.audits.turns import turns
+from netdyno.measure.audits.turn_audits import turns
 from netdyno.model.load_result import Audit
 
 

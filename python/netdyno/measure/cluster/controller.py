@@ -22,7 +22,7 @@ from netdyno.kit.errors import UserError
 from netdyno.kit.url import parse_tls_url
 from netdyno.measure.cluster import authority, clocks, engine
 from netdyno.measure.cluster.described import Description, Host
-from netdyno.measure.cluster.links import HostLink
+from netdyno.measure.cluster.host_links import HostLink
 from netdyno.measure.cluster.requests import MOST_REPLY, HostMessage
 from netdyno.measure.run.hosts import GoneError
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from netdyno.measure.audits.canary import FACTOR, FEWEST_TRIALS, CanaryJudge, median_of
+from netdyno.measure.audits.canary_audit import FACTOR, FEWEST_TRIALS, CanaryJudge, median_of
 from netdyno.model.load_result import Audit
 from netdyno.model.outcomes import CANARY
 from netdyno.model.trial import Trial

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netdyno.protocol import wire
-from netdyno.verbs.chat.text import LONGEST_SHOWN, LoadTally, format_message
+from netdyno.verbs.chat.message_text import LONGEST_SHOWN, LoadTally, format_message
 
 
 @given(st.one_of(st.binary(max_size=40), st.text(max_size=40).map(lambda text: text.encode("utf-8", "replace"))))

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from netdyno.kit.errors import UserError
-from netdyno.measure.cluster import control, described
+from netdyno.measure.cluster import described
+from netdyno.measure.cluster.controller import Controller
 from tests.support.patience import PATIENCE_S
 
 ADDRESSES = tuple(f"tls://10.0.0.{number}:8787" for number in (2, 3, 4))
@@ -47,9 +48,9 @@ class FakeComm:
         """Do nothing: there is no socket."""
 
 
-def beside(answers: Answers, *hosts: str) -> control.Controller:
+def beside(answers: Answers, *hosts: str) -> Controller:
     """Return a controller that is connected to its scheduler and to these hosts."""
-    controller = control.Controller.__new__(control.Controller)
+    controller = Controller.__new__(Controller)
     controller._scheduler = SCHEDULER
     controller._comms = {address: FakeComm(address, answers) for address in (SCHEDULER, *hosts)}
     controller._wait = lambda coroutine: asyncio.run(asyncio.wait_for(coroutine, PATIENCE_S))  # type: ignore[method-assign]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno.measure.audits.hosts import client_slower, client_stalled
+from netdyno.measure.audits.host_audits import client_slower, client_stalled
 from netdyno.model.load_result import Audit, Part
 from tests.support.builders.made_load import load
 
