@@ -45,7 +45,7 @@ def test_a_trial_of_one_ends_with_a_verdict_and_nothing_else(
     seed: int, hostile: Contestant, experiment: Experiment, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "MOST_LOG", 4 << 20)
-    short = context._replace(ready_timeout_s=1.0, shutdown_timeout_s=1.0, slack_s=1.0)
+    short = msgspec.structs.replace(context, ready_timeout_s=1.0, shutdown_timeout_s=1.0, slack_s=1.0)
     run = Run(
         run_id="attack",
         experiment=experiment,

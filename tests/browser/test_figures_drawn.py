@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import Browser, Locator
 
 from netdyno.analysis.analysis import analyse

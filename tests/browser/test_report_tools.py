@@ -4,7 +4,6 @@ reloads; it shows the two scenarios that they need, and no others."""
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import math
 import re
@@ -287,7 +286,7 @@ def test_two_runs_of_three_thousand_trials_lie_over_each_other_and_rows_come_on_
     times = range(-(-3_000 // len(first.trials)))
     # Beside all the trials, the figures of a few blocks are enough: test_report_everything.py has those of all.
     runs = [
-        dataclasses.replace(
+        replace(
             analyse(run),
             trials=tuple(replace(trial, block=trial.block + time * blocks) for time in times for trial in run.trials),
         )

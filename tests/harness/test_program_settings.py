@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from netdyno.kit.paths import ROOT, generator_path
@@ -67,7 +68,7 @@ def test_a_real_time_policy_is_not_passed_on_and_a_lower_one_is() -> None:
 
 
 def test_it_is_reported_in_a_few_keys() -> None:
-    keys = program_settings.choose()._replace(limits=choose_limits(DEBIAN), nice=3).describe()
+    keys = msgspec.structs.replace(program_settings.choose(), limits=choose_limits(DEBIAN), nice=3).describe()
     assert keys["ground.limits"] == "core 0, memlock 8388608, nofile 1048576, nproc 5000, stack 8388608"
     assert (keys["ground.timer_slack_ns"], keys["ground.policy"], keys["ground.nice"]) == (1, "SCHED_OTHER", 3)
     assert "LANG" in str(keys["ground.environment"]).split()

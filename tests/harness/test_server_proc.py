@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from netdyno.measure.machine import server_proc
@@ -89,13 +90,12 @@ def test_a_thread_that_left_just_before_the_end_is_counted_up_to_the_late_readin
 
 def test_some_of_many_threads_stand_for_all_but_the_main_one() -> None:
     """A main thread that switched 1000 times, and two of 400 others, which switched 10 and 20 times."""
-    before = reading(
-        0.0, 0.0, (0, 0), {1: ThreadCounters(0, 0, 0), 7: ThreadCounters(5, 0, 0), 9: ThreadCounters(0, 0, 0)}
-    )._replace(threads=401)
+    counters = {1: ThreadCounters(0, 0, 0), 7: ThreadCounters(5, 0, 0), 9: ThreadCounters(0, 0, 0)}
+    before = msgspec.structs.replace(reading(0.0, 0.0, (0, 0), counters), threads=401)
     after = reading(
         1.0, 1.0, (1, 1), {1: ThreadCounters(1000, 0, 10), 7: ThreadCounters(15, 1, 100), 9: ThreadCounters(20, 0, 0)}
     )
-    after = after._replace(threads=401)
+    after = msgspec.structs.replace(after, threads=401)
     seen = compute_observation(before, None, after, {}, main=1)
     assert (seen.voluntary_switches, seen.involuntary_switches) == (1000 + 200 * 30, 200)
     assert seen.run_queue_wait_s == pytest.approx((10 + 200 * 100) / 1e9)

@@ -233,7 +233,7 @@ def test_a_server_that_dies_under_it_is_a_reason_and_no_fault(
 def test_over_a_link_that_is_not_measured_over_nothing_is_traced(
     experiment: Experiment, contestant: Contestant, context: TrialContext
 ) -> None:
-    bad = context._replace(bad_links={"loopback": "it takes 9 ms"})
+    bad = msgspec.structs.replace(context, bad_links={"loopback": "it takes 9 ms"})
     assert trace_one(experiment, contestant, bad).reason == "it takes 9 ms"
 
 

@@ -64,7 +64,7 @@ def test_a_server_that_still_closes_what_the_load_has_left_is_waited_for(monkeyp
 
 def test_a_good_trial_is_valid_and_carries_everything(contestant: Contestant, context: TrialContext) -> None:
     seen: list[tuple[int, float]] = []
-    trial = run(contestant, context._replace(progress=lambda *progress: seen.append(progress)))
+    trial = run(contestant, msgspec.structs.replace(context, progress=lambda *progress: seen.append(progress)))
     assert (trial.status, trial.reason) == ("valid", "")
     assert trial.load is not None
     assert trial.load.plan.connections == 2
@@ -149,7 +149,7 @@ def test_a_window_that_has_lost_its_cores_is_ended_early(
     monkeypatch.setattr(of_trial, "is_lost", lambda *_, **__: True)
     stolen = MachineObservation(cores=2, window_s=0.1, steal_s=0.2, own_s=0.0, foreign_s=0.0, switches=0)
     monkeypatch.setattr(cpu_share, "compute_observation", lambda *_: stolen)
-    trial = run(contestant, context._replace(foreign_load="strike-out"))
+    trial = run(contestant, msgspec.structs.replace(context, foreign_load="strike-out"))
     assert (trial.status, trial.load, trial.machine) == ("struck_out", None, stolen)
     assert outcomes.is_disturbed(trial)
     assert "ended early: steal" in (context.folder / trial.log).read_text()
@@ -219,7 +219,10 @@ def test_a_server_that_fails_is_a_stored_failure_with_its_reason(
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", mode)
     monkeypatch.setattr(process, "MOST_LOG", 1 << 20)
-    trial = run(contestant, context._replace(ready_timeout_s=0.2) if mode in ("never_ready", "drips") else context)
+    trial = run(
+        contestant,
+        msgspec.structs.replace(context, ready_timeout_s=0.2) if mode in ("never_ready", "drips") else context,
+    )
     assert trial.status == "failed"
     assert reason in trial.reason
     assert trial.load is None
@@ -241,7 +244,7 @@ def test_a_generator_that_fails_is_a_stored_failure_with_its_reason(
     mode: str, reason: str, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", mode)
-    trial = run(contestant, context._replace(slack_s=-5.9) if mode == "hangs" else context)
+    trial = run(contestant, msgspec.structs.replace(context, slack_s=-5.9) if mode == "hangs" else context)
     assert trial.status == "failed"
     assert reason in trial.reason
 
@@ -323,7 +326,9 @@ def test_what_a_server_leaves_behind_is_ended_and_reported(
 def test_a_folder_of_logs_that_is_taken_away_costs_the_trial_at_most(
     contestant: Contestant, context: TrialContext
 ) -> None:
-    trial = run(contestant, context._replace(progress=lambda *_: shutil.rmtree(context.folder / "logs")))
+    trial = run(
+        contestant, msgspec.structs.replace(context, progress=lambda *_: shutil.rmtree(context.folder / "logs"))
+    )
     assert trial.reason.startswith("the generator ended with exit code 1")
     assert "== failed: the generator ended" in (context.folder / trial.log).read_text()
     assert run(contestant, context).status == "valid"
@@ -334,7 +339,7 @@ def test_a_server_that_ignores_sigterm_is_killed_and_its_trial_invalid(
     mode: str, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", mode)
-    trial = run(contestant, context._replace(shutdown_timeout_s=0.2))
+    trial = run(contestant, msgspec.structs.replace(context, shutdown_timeout_s=0.2))
     assert trial.status == "struck_out"
     assert "server_totals: it ended with nothing within 0.2 s of SIGTERM" in trial.reason
 
@@ -358,7 +363,7 @@ WITH_CLIENT = msgspec.structs.replace(CELL, levels={"connections": 2, "client": 
 
 
 def run_client(contestant: Contestant, client: Contestant, context: TrialContext) -> Trial:
-    return run(contestant, context._replace(clients={client.name: client}), WITH_CLIENT)
+    return run(contestant, msgspec.structs.replace(context, clients={client.name: client}), WITH_CLIENT)
 
 
 def test_a_client_contestant_takes_the_generators_place(
@@ -427,7 +432,9 @@ def test_both_programs_are_bound_to_their_cores(contestant: Contestant, context:
     seen = tmp_path / "seen"
     script = 'taskset -cp $$ | sed "s/.*: //" > "$0"; exec "$@"'
     spied = msgspec.structs.replace(contestant, command=("/bin/sh", "-c", script, str(seen), *contestant.command))
-    trial = run(spied, context._replace(pinning=msgspec.structs.replace(context.pinning, server=(core,))))
+    trial = run(
+        spied, msgspec.structs.replace(context, pinning=msgspec.structs.replace(context.pinning, server=(core,)))
+    )
     assert trial.status == "valid"
     assert seen.read_text().strip() == str(core)
 
@@ -444,7 +451,9 @@ def test_the_harness_waits_on_its_own_core_and_sees_what_becomes_of_all(
         window_end(watch)
 
     monkeypatch.setattr(Watch, "window_end", watched_end)
-    trial = run(contestant, context._replace(pinning=msgspec.structs.replace(context.pinning, harness=(own,))))
+    trial = run(
+        contestant, msgspec.structs.replace(context, pinning=msgspec.structs.replace(context.pinning, harness=(own,)))
+    )
     assert (trial.status, trial.machine is not None and trial.machine.cores) == ("valid", len(before))
     assert at_end == [{own}]
     assert os.sched_getaffinity(0) == before
@@ -457,7 +466,7 @@ def test_a_trial_that_had_not_the_machine_for_itself_is_invalid(
     monkeypatch.setattr(Watch, "machine", lambda _self: busy)
     monkeypatch.setattr(of_trial, "is_lost", lambda *_, **__: False)  # the real machine does not count here
     why = "foreign_load: other programs used 100 ms of the 200 ms of 2 cores (limit 30 ms)"
-    trial = run(contestant, context._replace(foreign_load="strike-out"))
+    trial = run(contestant, msgspec.structs.replace(context, foreign_load="strike-out"))
     assert (trial.status, trial.reason, trial.machine) == ("struck_out", why, busy)
     trial = run(contestant, context)
     assert (trial.status, trial.reason, trial.machine) == ("valid", "", busy)
@@ -523,7 +532,10 @@ def spying(contestant: Contestant, seen: Path, **changes: object) -> Contestant:
 def test_a_transport_that_must_not_leave_runs_in_a_network_of_its_own(
     datagram_contestant: Contestant, context: TrialContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    private = {name: transport._replace(private=name == "udp") for name, transport in transports.TRANSPORTS.items()}
+    private = {
+        name: msgspec.structs.replace(transport, private=name == "udp")
+        for name, transport in transports.TRANSPORTS.items()
+    }
     monkeypatch.setattr(transports, "TRANSPORTS", private)
     seen = tmp_path / "seen"
 
@@ -537,7 +549,7 @@ def test_a_transport_that_must_not_leave_runs_in_a_network_of_its_own(
             closed.close()
             sender.sendto(b"is anybody there?", unused_address)
 
-    trial = run(spying(datagram_contestant, seen), context._replace(progress=make_noise_outside))
+    trial = run(spying(datagram_contestant, seen), msgspec.structs.replace(context, progress=make_noise_outside))
     if trial.status == "skipped":
         pytest.skip(trial.reason)
     assert trial.status == "valid", trial.reason
@@ -588,7 +600,7 @@ def test_an_interruption_leaves_no_process_behind(contestant: Contestant, contex
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run(contestant, context._replace(progress=interrupt))
+            run(contestant, msgspec.structs.replace(context, progress=interrupt))
     finally:
         signal.signal(signal.SIGINT, handler)
     assert children() <= before, "what was there, such as another test's browser, may end at any time"

@@ -139,7 +139,7 @@ def test_the_harness_waits_on_its_own_core_and_sees_what_becomes_of_all(
 
     monkeypatch.setattr(cpu_share, "take", watch)
     pinning = msgspec.structs.replace(context.pinning, harness=(own,))
-    for trial in run(contestant, context._replace(pinning=pinning), "good", "good"):
+    for trial in run(contestant, msgspec.structs.replace(context, pinning=pinning), "good", "good"):
         assert (trial.status, trial.machine is not None and trial.machine.cores) == ("valid", len(before))
     assert frozenset({own}) in in_turns
     assert os.sched_getaffinity(0) == before
@@ -149,7 +149,7 @@ def test_a_disturbed_turn_is_dropped_for_all_and_one_more_is_made(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturb(monkeypatch, lambda turn: turn in (0, 3))
-    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, msgspec.structs.replace(context, foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     for trial in trials:
         assert [part.turn for part in trial.slices if not part.kept] == [0, 3]
@@ -182,7 +182,7 @@ def test_a_slice_that_a_program_of_others_disturbed_is_retried_at_once(
 ) -> None:
     disturb(monkeypatch, lambda _: False)
     meet(monkeypatch, [0.9 * LIMIT_S, 1.1 * LIMIT_S, 1.1 * LIMIT_S, 0.0])
-    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, msgspec.structs.replace(context, foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     first, second = sorted(trials, key=lambda trial: min(part.place for part in trial.slices if part.turn == 0))
     assert [(part.turn, part.kept, part.foreign_program) for part in second.slices[:4]] == [
@@ -234,7 +234,7 @@ def test_a_slice_of_which_the_hypervisor_took_a_part_is_retried_and_its_turn_is_
         return msgspec.structs.replace(observed, foreign_s=0.0, steal_s=0.0)
 
     monkeypatch.setattr(cpu_share, "compute_observation", see)
-    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, msgspec.structs.replace(context, foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     assert sorted(len(trial.slices) for trial in trials) == [NEEDED_TURNS, NEEDED_TURNS + 2]
     assert [len(spans) for spans in left_out] == [2] + [0] * (NEEDED_TURNS - 1)
@@ -255,7 +255,7 @@ def test_a_turn_of_which_the_hypervisor_took_much_is_dropped_though_its_last_tri
         return MachineObservation(cores=2, window_s=window_s, steal_s=steal_s, own_s=0.1, foreign_s=0.0, switches=10)
 
     monkeypatch.setattr(cpu_share, "compute_observation", see)
-    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, msgspec.structs.replace(context, foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     for trial in trials:
         assert [part.turn for part in trial.slices if not part.kept] == [0]
@@ -279,7 +279,7 @@ def test_a_slice_in_which_the_machine_let_nothing_run_is_retried(
     disturb(monkeypatch, lambda _: False)
     meet(monkeypatch, [0.1 * LIMIT_S] * 2)
     pause(monkeypatch, [1.1 * LIMIT_S, 0.9 * LIMIT_S])
-    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, msgspec.structs.replace(context, foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     first, second = sorted(trials, key=lambda trial: len(trial.slices), reverse=True)
     assert [(part.turn, part.kept, part.foreign_program) for part in first.slices[:2]] == [
@@ -309,7 +309,7 @@ def test_cores_are_witnessed_in_an_open_loop_where_a_witness_may_run_before_serv
     scenario = SCENARIO
     if arrivals != "closed":
         scenario = msgspec.structs.replace(scenario, arrivals=arrivals, rate=200.0)
-    (trial,) = run(contestant, context._replace(pinning=pinning), "good", scenario=scenario)
+    (trial,) = run(contestant, msgspec.structs.replace(context, pinning=pinning), "good", scenario=scenario)
     assert trial.status == "valid"
     (log,) = (context.folder / "logs").iterdir()
     witnessed = "--witness" in log.read_text()
@@ -321,7 +321,7 @@ def test_a_program_that_never_rests_is_left_to_the_audit_of_the_turn(
 ) -> None:
     disturb(monkeypatch, lambda _: False)
     meet(monkeypatch, [2 * LIMIT_S] * 1000)
-    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, msgspec.structs.replace(context, foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     assert sum(len(trial.slices) for trial in trials) == 3 * 2 * NEEDED_TURNS, "twice as many again, and no more"
     assert [part.turn for part in trials[0].slices if part.kept] == list(range(NEEDED_TURNS))
@@ -334,7 +334,7 @@ def test_where_no_try_is_left_a_lost_slice_costs_the_turn_for_all(
     spent = [2 * LIMIT_S] * (3 * 2 * NEEDED_TURNS - 2)  # all retries, and all slices but those of the last turn
     lost_s = 1.1 * turn_audits.LOST_SHARE / turn_audits.FOREIGN_SHARE * LIMIT_S
     meet(monkeypatch, [*spent, lost_s])
-    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, msgspec.structs.replace(context, foreign_load="strike-out"), "good", "good")
     assert statuses(trials) == [("valid", "")] * 2
     for trial in trials:
         assert [part.turn for part in trial.slices if part.kept] == [*range(NEEDED_TURNS - 1), NEEDED_TURNS]
@@ -354,7 +354,9 @@ def test_where_foreign_load_is_expected_no_slice_is_retried(
 ) -> None:
     disturb(monkeypatch, lambda _: False)
     meet(monkeypatch, [2 * LIMIT_S] * 1000)
-    trials = run(contestant, context._replace(foreign_load=foreign_load, neighbour=neighbour), "good", "good")
+    trials = run(
+        contestant, msgspec.structs.replace(context, foreign_load=foreign_load, neighbour=neighbour), "good", "good"
+    )
     assert [len(trial.slices) for trial in trials] == [NEEDED_TURNS] * 2
     assert all(part.foreign_s == 2 * LIMIT_S for trial in trials for part in trial.slices)
 
@@ -364,7 +366,7 @@ def test_where_too_many_turns_are_dropped_no_trial_of_the_group_is_valid(
     kept: int, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disturb(monkeypatch, lambda turn: turn >= kept)
-    trials = run(contestant, context._replace(foreign_load="strike-out"), "good", "good")
+    trials = run(contestant, msgspec.structs.replace(context, foreign_load="strike-out"), "good", "good")
     for trial in trials:
         assert trial.status == "struck_out"
         assert f"turns: {kept} of {NEEDED_TURNS} turns kept, {2 * NEEDED_TURNS + 1} dropped" in trial.reason
@@ -537,7 +539,7 @@ def test_a_generator_that_hangs_ends_its_contestant(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", "hangs")
-    trials = run(contestant, context._replace(slack_s=0.2), "good", "good")
+    trials = run(contestant, msgspec.structs.replace(context, slack_s=0.2), "good", "good")
     assert {trial.status for trial in trials} == {"failed"}
     assert all("the generator reported nothing within" in trial.reason for trial in trials)
 

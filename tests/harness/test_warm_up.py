@@ -99,7 +99,7 @@ def test_what_is_compiled_before_it_starts_and_what_is_skipped_is_not_even_start
 def test_the_trial_has_the_longer_one_of_the_two(contestant: Contestant, context: TrialContext) -> None:
     cell = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
     warmup = Warmup(seconds=0.3, measured_s=0.2, steady=True)
-    context = context._replace(warmups={key(cell): warmup})
+    context = msgspec.structs.replace(context, warmups={key(cell): warmup})
     trial = run_trial(cell, ECHO, contestant, context)
     assert trial.warmup == warmup
     assert "--warmup 300ms" in (context.folder / trial.log).read_text()

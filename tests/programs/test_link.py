@@ -264,7 +264,9 @@ def test_a_trial_over_it_has_its_two_programs_at_the_two_ends(
     manifest = msgspec.structs.replace(contestant.manifest, transports=(transport,))
     command = ("/bin/sh", "-c", script, str(at_server), *contestant.command)
     server = msgspec.structs.replace(contestant, manifest=manifest, command=command)
-    trial = over_lan(server, context._replace(generator=("/bin/sh", "-c", script, str(at_load), *context.generator)))
+    trial = over_lan(
+        server, msgspec.structs.replace(context, generator=("/bin/sh", "-c", script, str(at_load), *context.generator))
+    )
     if trial.status == "skipped":
         pytest.skip(trial.reason)
     assert trial.status == "valid", trial.reason
@@ -295,7 +297,7 @@ def test_beside_a_link_that_the_kernel_paces_foreign_load_is_not_judged(
 ) -> None:
     busy = MachineObservation(cores=2, window_s=0.1, steal_s=0.0, own_s=0.05, foreign_s=0.1, switches=0)
     monkeypatch.setattr(Watch, "machine", lambda _self: busy)
-    judging = context._replace(foreign_load="strike-out")
+    judging = msgspec.structs.replace(context, foreign_load="strike-out")
     with joined(parse_rate(RATE)):
         pass  # it can be had
     assert over_lan(contestant, judging, rate=RATE).status == "valid"
@@ -319,7 +321,7 @@ def payload_hz(context: TrialContext, rate: str | None) -> float:
     assert generator.is_file(), f"not built: {generator}"
     server = contestants.prepare(contestants.find_by_name(contestants.discover(), "epoll-reactor", "server"))
     cell = Cell(block=1, position=0, scenario="echo", contestant="epoll-reactor", levels={})
-    trial = over_lan(server, context._replace(generator=(str(generator),)), rate, cell, scenario)
+    trial = over_lan(server, msgspec.structs.replace(context, generator=(str(generator),)), rate, cell, scenario)
     if trial.status == "skipped":
         pytest.skip(trial.reason)
     assert isinstance(trial.load, LoadResult), trial.reason

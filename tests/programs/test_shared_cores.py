@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from netdyno.kit.paths import build_dir, generator_path
@@ -56,7 +57,9 @@ def run_one(placement: Placement, folder: Path) -> tuple[Trial, dict[str, CoresA
             seen[name] = (frozenset(os.sched_getaffinity(pid)), os.sched_getscheduler(pid))
 
     server = find_by_name(discover(), SERVERS[0])
-    trial = run_trial(cell(server.name), make_scenario(placement), server, context(folder)._replace(progress=look))
+    trial = run_trial(
+        cell(server.name), make_scenario(placement), server, msgspec.structs.replace(context(folder), progress=look)
+    )
     assert trial.load is not None, trial.reason
     return trial, seen
 

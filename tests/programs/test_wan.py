@@ -389,7 +389,7 @@ def test_a_server_ten_milliseconds_away_answers_after_ten_milliseconds(context: 
     server = contestants.prepare(contestants.find_by_name(contestants.discover(), "epoll-reactor", "server"))
     scenario = msgspec.structs.replace(SCENARIO, connections=10, duration_s=0.5, warmup_s=0.1)
     cell = msgspec.structs.replace(CELL, contestant=server.name)
-    trial = run_trial(cell, scenario, server, context._replace(generator=(str(generator),)))
+    trial = run_trial(cell, scenario, server, msgspec.structs.replace(context, generator=(str(generator),)))
     if trial.status == "skipped":
         pytest.skip(trial.reason)
     assert trial.load is not None, trial.reason
@@ -409,7 +409,9 @@ def test_multicast_over_it_is_a_stated_skip(contestant: Contestant, context: Tri
 def test_a_link_that_is_not_what_was_requested_is_a_stated_skip(contestant: Contestant, context: TrialContext) -> None:
     link_words = settings(SCENARIO, {}).link_words
     assert link_words == "wan with 5ms each way"
-    trial = run_trial(CELL, SCENARIO, contestant, context._replace(bad_links={link_words: "it takes 9 ms"}))
+    trial = run_trial(
+        CELL, SCENARIO, contestant, msgspec.structs.replace(context, bad_links={link_words: "it takes 9 ms"})
+    )
     assert (trial.status, trial.reason, trial.load) == ("skipped", "it takes 9 ms", None)
 
 

@@ -30,6 +30,10 @@ WINGS = {"measure": ("audits", "machine", "trial", "run", "cluster")}
 MIRRORS = ("analysis/found", "present/prose", "present/report", "present/export")
 """Rooms with a file for each subject of the rest."""
 MOST_ARROWS = 40
+MOST_UNPACKED = 3
+"""A tuple with more fields is never unpacked by position, so it is no tuple."""
+WITHOUT_LIBRARIES = (SOURCES / "question" / "contestants" / "stand_in.py",)
+"""Programs that start for each trial and load nothing."""
 APART = (("present/terminal", "present/report"), ("present/report", "present/terminal"))
 """Both speak by present/prose."""
 PURE = ("kit/statistics", "model", "measure/audits", "analysis")
@@ -135,6 +139,27 @@ def _find_arrow(here: str, there: str) -> tuple[str, str]:
     """A wing is one room to all others."""
     wing, other = here.partition("/")[0], there.partition("/")[0]
     return (here, there) if wing == other else (wing, other)
+
+
+def list_other_records(module: ast.Module) -> Iterator[str]:
+    """Yield the records of a module that are to be structs: frozen dataclasses, and tuples too long to unpack."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ClassDef):
+            fields = sum(isinstance(statement, ast.AnnAssign) for statement in node.body)
+            is_long = any(ast.unparse(base) == "NamedTuple" for base in node.bases) and fields > MOST_UNPACKED
+            if is_long or any("frozen=True" in ast.unparse(decorator) for decorator in node.decorator_list):
+                yield node.name
+
+
+def test_a_record_is_a_struct() -> None:
+    files = [path for path in SOURCES.rglob("*.py") if path not in WITHOUT_LIBRARIES]
+    assert [name for path in files for name in list_other_records(ast.parse(path.read_text()))] == []
+
+
+def test_a_frozen_dataclass_and_a_long_tuple_would_be_seen() -> None:
+    three, four = ("\n".join(f"    f{number}: int" for number in range(count)) for count in (3, 4))
+    text = f"@dataclass(frozen=True)\nclass A:\n{three}\nclass B(NamedTuple):\n{three}\nclass C(NamedTuple):\n{four}\n"
+    assert list(list_other_records(ast.parse(text))) == ["A", "C"]
 
 
 def test_only_verbs_import_the_cluster() -> None:

@@ -7,7 +7,6 @@ moved apart until each holds clearly. To refute, one of them is then moved to th
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections import defaultdict
@@ -170,7 +169,7 @@ def settled(study: Experiment, plan: Sequence[ClaimComparison], truth: FiguresBy
 
 
 def against(step: ClaimComparison) -> ClaimComparison:
-    return dataclasses.replace(step, side="below" if step.side == "above" else "above")
+    return replace(step, side="below" if step.side == "above" else "above")
 
 
 # --- runs with such figures ----------------------------------------------------------------------------------------

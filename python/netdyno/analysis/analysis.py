@@ -6,7 +6,8 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netdyno.analysis.aa.control import summarise_control
 from netdyno.analysis.advice import judge_advice

@@ -9,9 +9,9 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from netdyno.analysis.capacity import fill as capacity
 from netdyno.analysis.found.cells import CellFigures, Estimate, LevelInfo

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -15,8 +16,7 @@ def list_ending_signals() -> tuple[signal.Signals, ...]:
     return ENDING if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else (signal.SIGINT, signal.SIGTERM)
 
 
-@dataclass(frozen=True)
-class HeldSignals:
+class HeldSignals(msgspec.Struct, frozen=True):
     """The mask from before, which the starting program and its child each restore by themselves."""
 
     before: Collection[int]

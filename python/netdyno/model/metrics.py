@@ -6,8 +6,9 @@ Times are nanoseconds here; a figure of a trial is that of its measured window, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from netdyno.kit import quantities
 from netdyno.model import outcomes, transports
@@ -27,8 +28,7 @@ FigureOfTrial = Callable[[Trial, LoadResult], float | None]
 """The figure of one trial; None where it was not measured."""
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(msgspec.Struct, frozen=True):
     """A unit. `speak` formats a value for people."""
 
     name: str
@@ -58,8 +58,7 @@ def _return_one(_: Trial, __: LoadResult) -> float:
     return 1.0
 
 
-@dataclass(frozen=True)
-class Percentile:
+class Percentile(msgspec.Struct, frozen=True):
     """A percentile of a distribution that each trial has, or has not (None)."""
 
     percent: float
@@ -68,8 +67,7 @@ class Percentile:
     """Whether it is resampled over blocks, for an interval."""
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(msgspec.Struct, frozen=True):
     """A metric. The figure of a trial is `amount` divided by `per`; that of several trials is the sum of the amounts
     over the sum of `per`. So is that of a cell, unless it is the `largest` of its trials, or a `percentile`: then it is
     that of the merged histograms, and no mean of percentiles. `short` is its heading where there is little room."""

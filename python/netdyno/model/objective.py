@@ -6,7 +6,8 @@ have been sent. Times are nanoseconds here. Pure functions."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError, did_you_mean
@@ -23,8 +24,7 @@ _STORED = {50.0: "p50", 90.0: "p90", 99.0: "p99", 99.9: "p999"}
 """The percentiles that a result stores, with the name of their field; any other is read from its histogram."""
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(msgspec.Struct, frozen=True):
     """One condition: the figure of that name is below the limit, in nanoseconds, or as a share where it is `lost`."""
 
     name: str
@@ -68,8 +68,7 @@ class Term:
         return _UNIT.sub(r" \1", format_duration(1e-9 * self.limit)).replace("us", "µs")
 
 
-@dataclass(frozen=True)
-class Objective:
+class Objective(msgspec.Struct, frozen=True):
     """An objective: all of its terms have to hold. There is at least one, and none twice."""
 
     terms: tuple[Term, ...]

@@ -8,10 +8,10 @@ together."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from netdyno.kit.errors import UserError, did_you_mean
 from netdyno.kit.units import duration_words

@@ -11,7 +11,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -251,7 +251,7 @@ def busiest(load: LoadResult) -> float:
 # --- of a run ----------------------------------------------------------------------------------------------------
 
 
-class Saturated(NamedTuple):
+class Saturated(msgspec.Struct, frozen=True):
     """A cell in which a contestant kept the generator at its limit: its figures are bounds, for all contestants. Its
     share of a core is the median over that contestant's trials."""
 

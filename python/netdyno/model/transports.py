@@ -4,7 +4,8 @@ which options and loads have a meaning there (protocol/WIRE.md, "Transports that
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from netdyno.kit import quantities
 from netdyno.model.contestant import MANIFEST_OPTIONS, Contestant
@@ -43,7 +44,7 @@ MOST_DATAGRAM_BYTES = 65_507
 """UDP over IPv4 (RFC 768, RFC 791): 65535 bytes less both headers."""
 
 
-class Transport(NamedTuple):
+class Transport(msgspec.Struct, frozen=True):
     """A transport. The server of a trial listens at `listen`, with an address that the link decides (see `at`). With
     `messages` there are no connections and no stream: loss is a figure beside every latency, and no fault that makes a
     trial invalid."""

@@ -8,18 +8,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Literal, get_type_hints
 
 import msgspec
+from msgspec.structs import replace
 
 from netdyno.kit.errors import did_you_mean
 from netdyno.kit.units import format_duration, parse_duration, parse_rate
 from netdyno.model.base import MOST
 
 
-@dataclass(frozen=True)
-class ValueKind:
+class ValueKind(msgspec.Struct, frozen=True):
     """The kind of values of an option. `read` converts the value in a file, or raises ValueError with the accepted
     values; `text` formats a value for programs and the command line. The command line reads `typed`, within its bounds,
     and calls it `metavar`; of a list, an option that may be repeated."""
@@ -40,8 +39,7 @@ scenario or once for all of them (also link and cores), in the table `server`, b
 the command line of one's own servers, or of a search, has it."""
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """One option. `name` is its key in a file and, behind two dashes, its flag; `field` is the field of a scenario, an
     experiment or a search that has the value; its name ends with the unit, if any."""
 

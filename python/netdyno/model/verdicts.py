@@ -4,8 +4,9 @@ present/prose/claims.py."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from netdyno.kit.statistics.stats import Interval
 from netdyno.model.base import Name, Quoted
@@ -25,8 +26,7 @@ SettledVerdict = Literal["confirm", "refute"]
 # --- comparisons -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ClaimComparison:
+class ClaimComparison(msgspec.Struct, frozen=True):
     """A comparison that a test needs: `a` against `b`, or `a` by itself where `b` is None. The threshold is a ratio;
     for shares a difference; without `b` in the metric's unit. `needed`: the claim needs it to hold; else it is enough
     that it does not fail. `over`: the cells by which the metrics of `a` and `b` are first divided; with `subtracts`
@@ -53,8 +53,7 @@ class ClaimComparison:
         return (*self.cells, *(self.over or ()))
 
 
-@dataclass(frozen=True)
-class ComparisonResult:
+class ComparisonResult(msgspec.Struct, frozen=True):
     """The result of a comparison. The effect is a ratio, a difference of shares, or for a bound the metric itself."""
 
     step: ClaimComparison
@@ -90,8 +89,7 @@ class ComparisonResult:
 # --- what a claim needs and the run did not have ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class TooFewCores:
+class TooFewCores(msgspec.Struct, frozen=True):
     """Too few cores for the server alone or in all; `cores` is None where it was not recorded. `to`: the only verdict
     that needs them; None where both do."""
 
@@ -101,67 +99,58 @@ class TooFewCores:
     to: SettledVerdict | None = None
 
 
-@dataclass(frozen=True)
-class OnlyOne:
+class OnlyOne(msgspec.Struct, frozen=True):
     """A single host or platform, where the claim needs a second, for one verdict only or for both."""
 
     need: Name
     to: SettledVerdict | None = None
 
 
-@dataclass(frozen=True)
-class SeveralHosts:
+class SeveralHosts(msgspec.Struct, frozen=True):
     """Several hosts, where the claim is about one, for one verdict only or for both."""
 
     to: SettledVerdict | None = None
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """Contestants that the claim names and that may be in no claim, each with its nature."""
 
     contestants: Mapping[Name, Name]
 
 
-@dataclass(frozen=True)
-class SingleLevel:
+class SingleLevel(msgspec.Struct, frozen=True):
     """A single level of the coordinate along which a test compares."""
 
     along: Name
 
 
-@dataclass(frozen=True)
-class NotPlanned:
+class NotPlanned(msgspec.Struct, frozen=True):
     """No trial of a contestant, or, where that is None, of any contestant, in these cells."""
 
     contestant: Name | None
     cells: Cells
 
 
-@dataclass(frozen=True)
-class Skipped:
+class Skipped(msgspec.Struct, frozen=True):
     contestant: Name
     reason: Quoted
 
 
-@dataclass(frozen=True)
-class GeneratorAtLimit:
+class GeneratorAtLimit(msgspec.Struct, frozen=True):
     """A generator at its limit beside a contestant, or, where that is None, beside any: the figures are bounds, and
     these do not decide."""
 
     contestant: Name | None
 
 
-@dataclass(frozen=True)
-class NotCounted:
+class NotCounted(msgspec.Struct, frozen=True):
     """Uncounted code of a server, or code that it shares with others; `reason` is None where nothing is known of it."""
 
     name: Name
     reason: Quoted | None
 
 
-@dataclass(frozen=True)
-class NotOffered:
+class NotOffered(msgspec.Struct, frozen=True):
     """Cells of an open loop at whose rate the generator was at its limit: their figures are those of the generator."""
 
     cells: tuple[Cells, ...]
@@ -184,8 +173,7 @@ Lacking = (
 # --- claims ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SideCount:
+class SideCount(msgspec.Struct, frozen=True):
     """The counted figure of one side of a claim, over all its trials together; None where it was not recorded."""
 
     cells: Cells
@@ -193,16 +181,14 @@ class SideCount:
     figure: float | None
 
 
-@dataclass(frozen=True)
-class CountedBeside:
+class CountedBeside(msgspec.Struct, frozen=True):
     """A metric of each side of a claim: where a test compares along a coordinate, of its ends."""
 
     metric: Name
     sides: tuple[SideCount, ...]
 
 
-@dataclass(frozen=True)
-class JudgedClaim:
+class JudgedClaim(msgspec.Struct, frozen=True):
     """A claim with its verdict. `lacking`: why it cannot be tested, None where it can. `losses`: latencies leave lost
     messages out, so by contestant the largest share that a trial behind a latency here lost, over a transport that may
     lose some."""

@@ -3,11 +3,11 @@ does not have too."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from netdyno.analysis.found.cells import BoundDirection
 from netdyno.analysis.found.flips import FlipFound
@@ -60,9 +60,7 @@ def convert_analysis(analysis: Analysis) -> schema.Findings:
         ),
         canary=analysis.canary.ranges if analysis.canary else None,
         flips=tuple(map(convert_flip, analysis.flips)),
-        set_aside=tuple(
-            dataclasses.replace(note, reason=exclusions.describe_reason(note)) for note in analysis.set_aside
-        ),
+        set_aside=tuple(replace(note, reason=exclusions.describe_reason(note)) for note in analysis.set_aside),
     )
 
 

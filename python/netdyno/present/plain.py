@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import operator
@@ -19,7 +18,7 @@ from netdyno.analysis.found.gate import Faults, GatedMetric, GateFindings
 from netdyno.analysis.found.notices import Retries, Unsteady, WarmedUp
 from netdyno.analysis.found.ranking import Censored
 from netdyno.kit.statistics.stats import Comparison, Interval
-from netdyno.model.base import type_level
+from netdyno.model.base import Frozen, type_level
 from netdyno.model.figure import Figure
 from netdyno.model.objective import Objective
 from netdyno.model.trial import Traced
@@ -51,7 +50,7 @@ WORDS: Mapping[type, Callable[[Any], str]] = {
     ExclusionCause: exclusions.describe_cause,
     **dict.fromkeys(get_args(Reason), capacity.explain_failure),
 }
-NAMES = {Figure: "ChartFigure", GateFindings: "Gate"}
+NAMES: Mapping[type, str] = {Figure: "ChartFigure", GateFindings: "Gate"}
 """The names of types in the schema, where their own are those of others, or say little."""
 
 
@@ -80,9 +79,7 @@ def make_plain(value: object) -> Any:
 @functools.cache
 def list_keys(kind: type) -> dict[str, str]:
     """Return the key of each field that is written, in their order."""
-    if dataclasses.is_dataclass(kind):
-        names = {field.name: field.name for field in dataclasses.fields(kind)}
-    elif issubclass(kind, msgspec.Struct):
+    if issubclass(kind, msgspec.Struct):
         names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
     else:
         names = {name: name for name in getattr(kind, "_fields", ())}
@@ -111,8 +108,9 @@ def derive_type(kind: Any, *, computed: bool = False) -> Any:
 
 @functools.cache
 def _derive_struct(kind: type) -> type:
-    """Return a type with the keys of this one. What the analysis computes are dataclasses."""
-    hints, computed = get_type_hints(kind, include_extras=True), dataclasses.is_dataclass(kind)
+    """Return a type with the keys of this one. What the analysis computes is no `Frozen`."""
+    hints = get_type_hints(kind, include_extras=True)
+    computed = issubclass(kind, msgspec.Struct) and not issubclass(kind, Frozen)
     return msgspec.defstruct(
         NAMES.get(kind, kind.__name__),
         [(key, derive_type(hints[name], computed=computed)) for name, key in list_keys(kind).items()],

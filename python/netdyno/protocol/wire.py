@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 FRAME_HEADER = 4
 STAMP_MINIMUM = 28
@@ -127,8 +128,7 @@ def _varint_size(value: int) -> int:
     return max(1, (value.bit_length() + 6) // 7)
 
 
-@dataclass(frozen=True)
-class WorkRequest:
+class WorkRequest(msgspec.Struct, frozen=True):
     """The fields of a request that decide about its reply."""
 
     job_id: int = 0
@@ -136,8 +136,7 @@ class WorkRequest:
     stamp: bytes = b""
 
 
-@dataclass(frozen=True)
-class WorkResponse:
+class WorkResponse(msgspec.Struct, frozen=True):
     """The fields of a response that a client verifies."""
 
     job_id: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from netdyno.model.options import SCENARIO, SERVER
 from netdyno.model.values import Option

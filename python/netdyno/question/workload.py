@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from netdyno.kit.errors import UserError, check_keys
 from netdyno.kit.statistics.block_counts import ADVICE_LOOKS

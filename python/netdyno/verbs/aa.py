@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from netdyno.kit.errors import UserError, did_you_mean
 from netdyno.model.contestant import Contestant

@@ -6,12 +6,12 @@ import fnmatch
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError, did_you_mean
@@ -47,8 +47,7 @@ MOST_BESIDE = 4
 """Contestants that are measured at those values, the recommended one included."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdviseRequest:
+class AdviseRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request. `given`: the workload as far as flags say it; `file` says the rest. `own`: servers of the user's own
     among the candidates. `again`: no stored run is an answer. `along`: half and double of its values are measured
     too."""
@@ -125,7 +124,7 @@ def settle_workload(request: AdviseRequest, requested: Workload) -> tuple[Advise
     if requested.get("fan-out") != "room":
         requested = {"speaks": own_servers.SPEAKS_HTTP, **requested}
     spoken = None if "send" in request.own.requests else str(requested.get("speaks", "chat"))
-    return replace(request, own=request.own._replace(workload=spoken)), requested
+    return replace(request, own=msgspec.structs.replace(request.own, workload=spoken)), requested
 
 
 def choose_candidates(

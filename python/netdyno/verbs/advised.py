@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from netdyno.analysis.advice import covered
 from netdyno.analysis.advice.along import compare_across_factor
 from netdyno.analysis.advice.covered import StoredCell
@@ -41,7 +43,7 @@ class Near(NamedTuple):
     take: tuple[str, ...]
 
 
-class StoredAdvice(NamedTuple):
+class StoredAdvice(msgspec.Struct, frozen=True):
     """The advice of a stored run. `between`: the option and both values that the workload lies between, where it was
     not measured itself."""
 
@@ -53,7 +55,7 @@ class StoredAdvice(NamedTuple):
     between: tuple[str, float, float] | None = None
 
 
-class AdviceRequest(NamedTuple):
+class AdviceRequest(msgspec.Struct, frozen=True):
     """The workload as an experiment with its time; the eligible contestants; this machine; and a server's cores
     here."""
 
@@ -68,7 +70,7 @@ class AdviceRequest(NamedTuple):
         return self.experiment.scenarios[0]
 
 
-class _Covering(NamedTuple):
+class _Covering(msgspec.Struct, frozen=True):
     """A stored run that has the workload (`exactly`), or values around it. `beside`: it measured half and double."""
 
     path: Path

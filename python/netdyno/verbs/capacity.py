@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
+import msgspec
 from rich import box
 from rich.table import Table
 
@@ -47,7 +46,7 @@ ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
 """Endings that are an answer, and so give exit code 0."""
 
 
-class CompletedSearch(NamedTuple):
+class CompletedSearch(msgspec.Struct, frozen=True):
     """The result of a search, its steps for programs, its answer in words, its report, and its trials."""
 
     server: Contestant
@@ -257,8 +256,8 @@ def _encode_search(request: CapacityRequest, search: CompletedSearch) -> dict[st
         "server": search.server.name,
         "slo": request.asked["slo"],
         "ending": answer.ending if answer else "interrupted",
-        "holds": asdict(answer.holds) if answer and answer.holds else None,
-        "fails": asdict(answer.fails) if answer and answer.fails else None,
+        "holds": msgspec.structs.asdict(answer.holds) if answer and answer.holds else None,
+        "fails": msgspec.structs.asdict(answer.fails) if answer and answer.fails else None,
         "stopped_at_hz": answer.stopped_at if answer else None,
         "sentence": search.sentence,
         "company": make_plain(convert_company(outcome.company)),

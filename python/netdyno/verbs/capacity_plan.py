@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -32,8 +31,7 @@ START_SHARE = 0.5
 then holds at the start of most searches, and few steps are far from the answer."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CapacityRequest:
+class CapacityRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request of `netdyno capacity`: servers by name, and the user's own; `asked` has a value for each option of
     SEARCH that has one."""
 
@@ -48,7 +46,9 @@ class CapacityRequest:
 def plan_searches(request: CapacityRequest, known: Sequence[Contestant]) -> tuple[Experiment, tuple[Contestant, ...]]:
     """Return the searches as one experiment with all servers, and the servers. Raises UserError."""
     workload = request.asked.get("workload") if own_servers.has_servers(request.own) else None
-    own = own_servers.resolve(request.own._replace(workload=workload), [server.name for server in known])
+    own = own_servers.resolve(
+        msgspec.structs.replace(request.own, workload=workload), [server.name for server in known]
+    )
     servers = (*(contestants.find_by_name(known, name) for name in dict.fromkeys(request.servers)), *own)
     if not servers:
         raise UserError("name a server (see: ./netdyno list servers), or start your own: --server 'my-server {port}'")

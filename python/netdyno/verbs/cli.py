@@ -10,11 +10,11 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn, get_args
 
 import typer
+from msgspec.structs import replace
 from typer.core import TyperGroup
 from typer.main import get_group
 

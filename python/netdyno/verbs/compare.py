@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -31,7 +31,7 @@ def run(first: str, second: str, results: Path, as_json: bool) -> int:
             "asked": prose.list_question_changes(comparison),
             "note": prose.NOT_PAIRED,
         }
-        print(json.dumps(asdict(comparison) | notes, allow_nan=False))
+        print(json.dumps(msgspec.to_builtins(comparison) | notes, allow_nan=False))
     else:
         Console().print(render(comparison))
     return 0 if comparison.cells else 1

@@ -9,7 +9,6 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,8 +46,7 @@ LONGEST_TIMEOUT = 1 / 15
 must fit."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GateRequest:
+class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request of a gate: either two commands, or a commit `base` that HEAD is compared with. The commit is of a
     repository, with the commands that start and build its server, or of netdyno's own, with a contestant. `repository`
     None means the current folder. `workload` is that of a command's server; margins are as they are written."""
@@ -121,8 +119,8 @@ def _run(request: GateRequest, argv: Sequence[str]) -> int:
                 trees.rename_server(contestant, name)
                 for contestant, name in zip(contestants_of_trees, (BEFORE, AFTER), strict=True)
             )
-            no_servers = NO_SERVERS._replace(
-                requests=select_requests(request.asked), settings=select_settings(request.asked)
+            no_servers = msgspec.structs.replace(
+                NO_SERVERS, requests=select_requests(request.asked), settings=select_settings(request.asked)
             )
             return decide(_build_run_request(request, no_servers, renamed), request, argv)
         for folder in folders if request.build else ():

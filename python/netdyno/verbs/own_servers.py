@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
@@ -65,7 +65,7 @@ SENDING = tuple(replace(option, default=None) for option in (*REQUESTS.values(),
 """The options that say what they are sent, under the names of `load`, and how they are started."""
 
 
-class OwnServers(NamedTuple):
+class OwnServers(msgspec.Struct, frozen=True):
     """The user's own servers: command lines, addresses, names for the first of them in that order, the levels of their
     knobs, the workload of all (None: not given), whether those beyond the loopback may be loaded, and by option what
     they are sent and how they are started."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -23,7 +22,7 @@ HARMLESS = ("--verify=", "--tls", "--ready-path=", "--ready-timeout=")
 """The beginnings of options that start nothing and change nothing in a server."""
 
 
-class Given(NamedTuple):
+class Given(msgspec.Struct, frozen=True):
     """The servers that the user names again, as for `run`: command lines, addresses, and whether those beyond the
     loopback may be loaded; and what these servers are sent and how they are started, as words of options."""
 

@@ -6,10 +6,10 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import msgspec
 from msgspec.structs import replace
 
 from netdyno.kit import quantities
@@ -40,8 +40,7 @@ LEAST_WINDOW_S = 1.0
 """The least window of a profile beside a run, because the run's own windows may be too short to show much."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProfileRequest:
+class ProfileRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request of `netdyno profile`: servers by name, and the user's own; `asked` has a value for each option of
     LOAD that has one."""
 
@@ -107,7 +106,7 @@ def _find_servers(request: ProfileRequest, build: Path) -> list[Contestant]:
         )
     everyone = contestants.discover(build=build)
     is_sent_bytes = "send" in request.own.requests or not request.own.commands
-    own = request.own._replace(workload=None if is_sent_bytes else request.asked.get("workload"))
+    own = msgspec.structs.replace(request.own, workload=None if is_sent_bytes else request.asked.get("workload"))
     servers = [contestants.find_by_name(everyone, name) for name in request.servers]
     servers += own_servers.resolve(own, [server.name for server in everyone])
     if not 1 <= len(servers) <= MOST_SERVERS or len({server.name for server in servers}) < len(servers):

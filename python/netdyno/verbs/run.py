@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -49,8 +48,7 @@ FINDINGS_NAME = "findings.json"
 """The report's content for programs, in the same folder (protocol/findings.md)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunRequest:
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request of a run; the options in `asked` replace those of the experiment."""
 
     experiment: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Mapping
@@ -280,9 +279,9 @@ def at_limit(run: Run, name: str, metric: str = "throughput") -> tuple[Advise, S
     """With one of them the generator was at its limit."""
     (part,) = split(outcomes.judged(run))
     scenario = replace(part.scenario, metric=metric)
-    part = dataclasses.replace(part, scenario=scenario, saturated=(Saturated(scenario.name, level_key({}), name, 1.0),))
+    part = replace(part, scenario=scenario, saturated=(Saturated(scenario.name, level_key({}), name, 1.0),))
     (findings,) = analyse(run).scenarios
-    findings = dataclasses.replace(findings, censored=(Censored(level_key({}), name, 1.0),))
+    findings = replace(findings, censored=(Censored(level_key({}), name, 1.0),))
     assert run.experiment.advise is not None
     return run.experiment.advise, findings, part
 
@@ -315,7 +314,7 @@ def test_more_time_is_only_named_where_it_would_tell_more() -> None:
 def test_a_time_that_is_a_bound_shows_that_a_limit_is_kept_and_not_that_it_is_broken() -> None:
     requested, _, part = at_limit(with_objective({"a": 50.0, "b": 2.0}), "a")
     assert [kept.outcome for kept in judge_advice.check_objective(requested, part)] == ["open", "meets"]
-    elsewhere = dataclasses.replace(part, saturated=(Saturated(SCENARIO.name, "elsewhere", "a", 1.0),))
+    elsewhere = replace(part, saturated=(Saturated(SCENARIO.name, "elsewhere", "a", 1.0),))
     assert [kept.outcome for kept in judge_advice.check_objective(requested, elsewhere)] == ["breaks", "meets"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from pathlib import Path
@@ -83,7 +82,7 @@ def test_those_that_could_use_different_numbers_of_cores_are_not_compared() -> N
 
 
 def test_a_flip_that_is_pursued_says_why_nothing_is_compared() -> None:
-    result = dataclasses.replace(answer(crossing_run(40.0)), uneven=(100.0,))
+    result = replace(answer(crossing_run(40.0)), uneven=(100.0,))
     assert (
         "; at 100 they could use different numbers of cores, so they are not compared (server-cores"
         in describe_flip(result)
@@ -106,7 +105,7 @@ def test_a_server_that_is_not_proven_better_is_better_by_this_at_most() -> None:
 
 
 def test_of_bounds_none_knows_by_how_much_one_may_be_better() -> None:
-    at_limit = dataclasses.replace(answer(crossing_run(10.0)), bounded=(10.0,))
+    at_limit = replace(answer(crossing_run(10.0)), bounded=(10.0,))
     assert describe_flip(at_limit).endswith(
         "undecided at 10; at 10 the generator was at its limit, which shrinks or hides a difference"
     )

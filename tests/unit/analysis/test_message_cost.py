@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import lru_cache
 
 import pytest
@@ -52,9 +51,7 @@ def echo() -> ScenarioFindings:
 def view(run: Run) -> report.WorkView:
     """The view of scenario echo; nothing else of the run is analysed again."""
     names = [standing.contestant for standing in echo().standings]
-    work = report.make_view(
-        dataclasses.replace(echo(), work=message_cost.build_rows(select_part(run, echo().scenario), names))
-    )
+    work = report.make_view(replace(echo(), work=message_cost.build_rows(select_part(run, echo().scenario), names)))
     assert work is not None
     return work
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import re
 
@@ -164,8 +163,8 @@ def test_a_number_of_cores_with_few_blocks_does_not_empty_the_fit_of_the_others(
 def test_a_server_that_is_slower_on_more_cores_is_not_called_serial() -> None:
     run = run_on_cores()
     (findings,) = analyse(run).scenarios
-    slow = dataclasses.replace(findings.scaling[0], serial=Estimate(1.2, None, ()))
-    (text,) = describe_contestants(dataclasses.replace(findings, scaling=(slow,)))
+    slow = replace(findings.scaling[0], serial=Estimate(1.2, None, ()))
+    (text,) = describe_contestants(replace(findings, scaling=(slow,)))
     assert "serial" not in text
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -90,14 +89,14 @@ def test_the_lossy_and_the_faulty_are_each_ranked_among_themselves() -> None:
 def test_a_server_that_lost_and_failed_is_faulty() -> None:
     (part,) = parts(messages_run()).values()
     failed = next(trial for trial in part.trials if trial.contestant == REUSEPORT)
-    (group,) = group_peers(dataclasses.replace(part, trials=(*part.trials, replace(failed, status="faulty"))))
+    (group,) = group_peers(replace(part, trials=(*part.trials, replace(failed, status="faulty"))))
     assert (group.lossy, group.faulty) == ((), (REUSEPORT,))
 
 
 def test_of_a_capacity_all_are_peers() -> None:
     (part,) = parts(made_capacity.experiment_run()).values()
     failed = replace(part.trials[0], status="faulty")
-    assert group_peers(dataclasses.replace(part, trials=(failed, *part.trials[1:]))) == (Peers(part.contestants),)
+    assert group_peers(replace(part, trials=(failed, *part.trials[1:]))) == (Peers(part.contestants),)
 
 
 @pytest.mark.parametrize("make", [made_run, troubled_run, messages_run], ids=["made", "troubled", "messages"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import re
 from typing import Any
@@ -68,7 +67,7 @@ def test_it_is_stated_in_the_table_and_in_the_report(by_level: tuple[Warmup, ...
 
 def test_a_trial_by_hand_has_the_warm_up_of_the_trial() -> None:
     trial = next(trial for trial in run_with(SHORT).trials if trial.warmup is not None)
-    analysis = dataclasses.replace(analysed(made_run()), example=trial)
+    analysis = replace(analysed(made_run()), example=trial)
     assert any("--warmup 3s" in command.line for command in repeat.list_commands(analysis))
 
 

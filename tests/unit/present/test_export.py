@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 import re
@@ -12,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from netdyno.analysis.found.cells import CellFigures
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
@@ -115,13 +115,10 @@ def test_a_cell_has_the_figures_of_the_ranking_in_the_units_of_their_metrics() -
 
 
 def test_nothing_that_was_found_is_left_out_but_what_is_named_here() -> None:
-    def fields(kind: type) -> set[str]:
-        return {field.name for field in dataclasses.fields(kind)}
-
     written = set(Findings.__struct_fields__) | set(Export.__struct_fields__)
-    assert {OTHER_NAMES.get(name, name) for name in fields(Analysis)} - written == NOT_OF_RUN
-    assert fields(ScenarioFindings) - set(QuestionEntry.__struct_fields__) == NOT_OF_QUESTION
-    assert fields(CellFigures) == NOT_OF_CELL
+    assert {OTHER_NAMES.get(name, name) for name in Analysis.__struct_fields__} - written == NOT_OF_RUN
+    assert set(ScenarioFindings.__struct_fields__) - set(QuestionEntry.__struct_fields__) == NOT_OF_QUESTION
+    assert set(CellFigures.__struct_fields__) == NOT_OF_CELL
     exports = {name: exported(make()) for name, make in RUNS.items()}
     cells = [cell for export in [*exports.values(), collect(with_all_cells())] for cell in export.cells]
     assert {name for cell in cells for name in cell.figures} == OF_CELL
@@ -132,10 +129,10 @@ def with_all_cells() -> Analysis:
     analysis = analysed(messages_run())
     first = analysis.scenarios[0]
     cells = tuple(
-        dataclasses.replace(cell, values={**cell.values, **dict.fromkeys(MADE_WITHOUT, cell.values["throughput"])})
+        replace(cell, values={**cell.values, **dict.fromkeys(MADE_WITHOUT, cell.values["throughput"])})
         for cell in first.cells
     )
-    return dataclasses.replace(analysis, scenarios=(dataclasses.replace(first, cells=cells),))
+    return replace(analysis, scenarios=(replace(first, cells=cells),))
 
 
 def test_what_stands_behind_a_ranking_is_there_in_full() -> None:

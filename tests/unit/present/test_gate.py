@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import msgspec
+from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.exclusions import Fault

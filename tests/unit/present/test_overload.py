@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.cells import Estimate

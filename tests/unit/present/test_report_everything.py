@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import json
 import re
@@ -54,7 +53,7 @@ def least(long: Analysis) -> int:
 
 def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each() -> None:
     """The figures of its scenarios may take four times the limit of one; their own test is below."""
-    large = dataclasses.replace(analysed(made_run()), trials=again(made_run(), MANY).trials)
+    large = replace(analysed(made_run()), trials=again(made_run(), MANY).trials)
     assert len(large.trials) >= MANY
     page = page_without_panels(large)
     assert len(page.encode()) + 4 * MOST_OF_PANELS < 4 * 2**20

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import lru_cache
 
 import pytest
+from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import Analysis, ScenarioFindings

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 
 from netdyno.analysis.found.control import Control
 from netdyno.kit.errors import UserError
@@ -68,7 +67,7 @@ def test_by_itself_it_is_45_comparisons_of_several_contestants_and_loads() -> No
 def test_the_exit_code_says_whether_it_is_too_often(
     control: Control, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    analysis = dataclasses.replace(analysed(made_run()), control=control)
+    analysis = replace(analysed(made_run()), control=control)
     done = run.RunResult(exit_code=0, line={"run_id": "r"}, analysis=analysis)
     monkeypatch.setattr(run, "carry_out", lambda *_: done)
     assert main(["aa", "--json"]) == code

@@ -7,7 +7,8 @@ comparisons of their scenario's own metric, with this one among them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netdyno.analysis.found.control import AA, Control, WhyNone
 from netdyno.analysis.ranking.samples import collect_samples

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netdyno.analysis.advice.judge_advice import check_objective
 from netdyno.analysis.flips import judge_flips as flips

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeGuard
 
 import msgspec
@@ -29,16 +28,14 @@ SERVER_DEFAULTS: Mapping[str, type_level] = {
 """The defaults of lib/server/options.hpp, and of the harness (model/server_options.py)."""
 
 
-@dataclass(frozen=True)
-class StoredCell:
+class StoredCell(msgspec.Struct, frozen=True):
     """A cell of a stored experiment: its scenario and the levels there."""
 
     scenario: Name
     levels: Mapping[Name, type_level]
 
 
-@dataclass(frozen=True)
-class Around:
+class Around(msgspec.Struct, frozen=True):
     """Two cells between which a workload lies: they differ from it in one number only."""
 
     option: Name

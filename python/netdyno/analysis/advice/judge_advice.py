@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from netdyno.analysis.found.advice import Advice, Kept, LeftOut, Outcome, TermKept
 from netdyno.analysis.found.run import ScenarioFindings

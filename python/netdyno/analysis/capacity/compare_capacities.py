@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.analysis.found.capacity import Answer
 from netdyno.model.base import Name
 
 
-@dataclass(frozen=True)
-class Carried:
+class Carried(msgspec.Struct, frozen=True):
     """The rates between which a capacity lies, in messages per second: the objective held at `low`, 0 where it held at
     none, and failed at `high`, infinite where no search went so far."""
 
@@ -19,8 +19,7 @@ class Carried:
     high: float
 
 
-@dataclass(frozen=True)
-class KnobCapacities:
+class KnobCapacities(msgspec.Struct, frozen=True):
     """What the levels of a knob carry. `enough`: the first level that no other is shown to carry more than. `equal`,
     `less`: the later levels that are not shown to carry another amount, and those that carry less."""
 

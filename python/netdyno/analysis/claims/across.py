@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -18,8 +17,7 @@ from netdyno.question.claims import SECONDS
 _PLATFORM = ("architecture", "cpu_model", "system")
 
 
-@dataclass(frozen=True)
-class Across:
+class Across(msgspec.Struct, frozen=True):
     """A claim of the first run, judged in each run that makes it by the same test, by the run's id. `together` is the
     verdict on a claim that something depends on the platform: confirmed where one platform confirms its test and
     another refutes it; None for any other claim. `platforms`: the number of different platforms of these runs."""

@@ -4,7 +4,8 @@ is at least, and its response time at most, the measured figure (Metric.at_limit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.analysis.claims.evidence import Evidence, read_coordinates
 from netdyno.analysis.claims.needs import find_code_coordinate
@@ -16,8 +17,7 @@ from netdyno.model.verdicts import Limit
 from netdyno.question.contestants import codesize
 
 
-@dataclass(frozen=True)
-class BoundedFigure:
+class BoundedFigure(msgspec.Struct, frozen=True):
     """A figure of a cell, and the side on which the server's own lies (Evidence.sign)."""
 
     value: float

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
+
+import msgspec
 
 from netdyno.analysis.trials import measured, unranked
 from netdyno.analysis.trials.split import ScenarioTrials
@@ -18,8 +19,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True, dict=True):
     """The evidence for claims. Unsafe programs, and those that are no contestants, are in `refused` alone."""
 
     parts: Mapping[Name, ScenarioTrials]
@@ -31,10 +31,11 @@ class Evidence:
     refused: Mapping[Name, Refusal]
     limited: Collection[tuple[Name, Name, Name]]
     """Scenario, key of the level and contestant of the cells in which the generator was at its limit."""
-    _counted: dict[tuple[Name, frozenset[Status]], Mapping[int, TrialWithLoad]] = field(
-        default_factory=dict, compare=False
-    )
-    """The results of `_select_counted`, by its arguments."""
+
+    @cached_property
+    def _counted(self) -> dict[tuple[Name, frozenset[Status]], Mapping[int, TrialWithLoad]]:
+        """The results of `_select_counted`, by its arguments."""
+        return {}
 
     @cached_property
     def _positions(self) -> Mapping[Name, Mapping[str, Mapping[type_level, set[int]]]]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from netdyno.analysis.claims.bounds import (
     BoundedFigure,
@@ -102,8 +102,7 @@ def _judge(claim: Claim, evidence: Evidence, level: float) -> JudgedClaim:
     )
 
 
-@dataclass(frozen=True)
-class _PlannedTest:
+class _PlannedTest(msgspec.Struct, frozen=True):
     """A test with the comparisons that can be made for it, and the needs that the machine does not meet: for any
     verdict, to confirm, and to refute."""
 
@@ -189,8 +188,7 @@ def _decide_verdict(checks: Sequence[ComparisonResult], gap: Lacking | None) -> 
 # --- one comparison ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class EffectScale:
+class EffectScale(msgspec.Struct, frozen=True):
     """The scale on which two figures are compared, and the effect that a mean of such contrasts stands for."""
 
     ratio: bool

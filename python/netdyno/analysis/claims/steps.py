@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from netdyno.analysis.claims.evidence import Evidence, read_coordinates
 from netdyno.model.base import type_level

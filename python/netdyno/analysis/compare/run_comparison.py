@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -48,16 +47,14 @@ def compare_runs(first: Run, second: Run) -> SideBySide:
     )
 
 
-@dataclass(frozen=True)
-class _Key:
+class _Key(msgspec.Struct, frozen=True):
     scenario: Name
     contestant: Name
     level: Name
     metric: RankedBy
 
 
-@dataclass(frozen=True)
-class _ComparedCell:
+class _ComparedCell(msgspec.Struct, frozen=True):
     label: Name
     figure: float
     logs: tuple[float, ...]

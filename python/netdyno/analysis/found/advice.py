@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from netdyno.analysis.found.flips import FlipFound
 from netdyno.analysis.found.run import ScenarioFindings
@@ -16,8 +17,7 @@ Outcome = Literal["meets", "breaks", "open"]
 """The outcome of an objective: the interval lies below its limit, or above, or holds it."""
 
 
-@dataclass(frozen=True)
-class TermKept:
+class TermKept(msgspec.Struct, frozen=True):
     """One term of an objective: the geometric mean over blocks (for a share the mean), with its interval."""
 
     term: Term
@@ -26,8 +26,7 @@ class TermKept:
     outcome: Outcome
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(msgspec.Struct, frozen=True):
     """A contestant's outcome for the objective: all of its terms have to hold."""
 
     contestant: Name
@@ -40,16 +39,14 @@ class Kept:
         return "breaks" if "breaks" in outcomes else "meets" if outcomes == {"meets"} else "open"
 
 
-@dataclass(frozen=True)
-class LeftOut:
+class LeftOut(msgspec.Struct, frozen=True):
     """A contestant that was left out after so many blocks."""
 
     contestant: Name
     blocks: int
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(msgspec.Struct, frozen=True):
     """The advice of a run. `findings` are those of its scenario, with the ranking narrowed to contestants with the
     outcome `among`: with an objective, those shown to meet it; else those that may meet it; else all. `by_metric`: none
     is shown to be close to the best, so the first is taken, whatever the other axes say. `behind`: no other that may
@@ -80,8 +77,7 @@ class Advice:
         return next((kept.outcome for kept in self.kept if kept.contestant == contestant), None)
 
 
-@dataclass(frozen=True)
-class Along:
+class Along(msgspec.Struct, frozen=True):
     """The results along one factor: the recommended contestant against each of the others, and its outcome for the
     objective at each level (None without an objective)."""
 

@@ -4,13 +4,12 @@ Frozen data without words; units are in the names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from netdyno.model.base import Name
 
 
-@dataclass(frozen=True)
-class TrialSpeeds:
+class TrialSpeeds(msgspec.Struct, frozen=True):
     """The canary beside one trial: the trial's start in seconds after that of the first, its block, and the figures in
     the order of FIGURES: the geometric mean of before and after, the lesser and the greater of these two. `struck`: its
     machine was not that of its block."""
@@ -23,8 +22,7 @@ class TrialSpeeds:
     struck: bool
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """One figure of the canary over the run, per second: over all readings, and the difference of blocks by their
     medians (the fastest divided by the slowest)."""
 
@@ -35,8 +33,7 @@ class Range:
     drift: float
 
 
-@dataclass(frozen=True)
-class MachineOverTime:
+class MachineOverTime(msgspec.Struct, frozen=True):
     trials: tuple[TrialSpeeds, ...]
     """The trials in the order in which they ran."""
     ranges: tuple[Range, ...]

@@ -4,43 +4,39 @@ Frozen data without words; units are in the names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from netdyno.model.base import Name, Quoted
 from netdyno.model.load_result import Audit
 from netdyno.model.objective import Objective, Term
 
 
-@dataclass(frozen=True)
-class FailedAudits:
+class FailedAudits(msgspec.Struct, frozen=True):
     """Audits that made the trial no witness, or found the server at fault."""
 
     audits: tuple[Audit, ...]
 
 
-@dataclass(frozen=True)
-class Incomplete:
+class Incomplete(msgspec.Struct, frozen=True):
     """The trial was not completed."""
 
     reason: Quoted
 
 
-@dataclass(frozen=True)
-class Overload:
+class Overload(msgspec.Struct, frozen=True):
     """The answers and the offered rate that they stayed behind, in messages per second."""
 
     answered_hz: float
     offered_hz: float
 
 
-@dataclass(frozen=True)
-class NoAnswer:
+class NoAnswer(msgspec.Struct, frozen=True):
     """No answer to any message."""
 
 
-@dataclass(frozen=True)
-class Missed:
+class Missed(msgspec.Struct, frozen=True):
     """The terms of the objective that were not kept, each with its figure. `lost` is a share of lost messages above the
     scenario's bound, None where there was no such loss, or the objective has its own term for loss."""
 
@@ -58,8 +54,7 @@ allowed. `none`: it does not hold at the lowest. `generator`: the generator coul
 `broken`: trials kept saying nothing."""
 
 
-@dataclass(frozen=True)
-class At:
+class At(msgspec.Struct, frozen=True):
     """The outcomes of the trials at one rate, in messages per second."""
 
     rate_hz: float
@@ -67,8 +62,7 @@ class At:
     failed: int
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """The end of a search: the highest rate that holds, and the next one up that does not, None where there is none.
     `stopped_at` is the rate at which trials kept saying nothing."""
 
@@ -78,8 +72,7 @@ class Answer:
     stopped_at: float | None = None
 
 
-@dataclass(frozen=True)
-class RatePoint:
+class RatePoint(msgspec.Struct, frozen=True):
     """One contestant at one rate: how many trials held the objective, failed it, and were no witness
     (`silent`); the response times are geometric means over the witnesses, None where there is none. `latency_ns` is the
     figure that the objective is about; `whys` the reasons of the trials that did not hold."""
@@ -95,8 +88,7 @@ class RatePoint:
     whys: tuple[Reason, ...]
 
 
-@dataclass(frozen=True)
-class CapacityCurve:
+class CapacityCurve(msgspec.Struct, frozen=True):
     """One contestant at one combination of the levels other than the rate. `capacity_hz` is the geometric mean over
     blocks; in `at_least` of them every rate held, in `below` none did: these are bounds."""
 
@@ -111,8 +103,7 @@ class CapacityCurve:
     """The rate at which the curve bends (statistics/knee.py)."""
 
 
-@dataclass(frozen=True)
-class Searched:
+class Searched(msgspec.Struct, frozen=True):
     """The answer of a search for a contestant's capacity; None where it did not come to its end, or followed other
     rules than those of today. `why` is the reason from the last trial, which matters where trials kept being no
     witness."""
@@ -122,8 +113,7 @@ class Searched:
     why: Reason | None
 
 
-@dataclass(frozen=True)
-class CapacityFindings:
+class CapacityFindings(msgspec.Struct, frozen=True):
     """The data behind the metric `capacity`. `figure` is the latency that the objective is about, by its name, and
     `limit_ns` its limit; `search` is None where the run is no search."""
 

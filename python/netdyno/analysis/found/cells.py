@@ -7,8 +7,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from netdyno.kit.statistics.stats import Interval
 from netdyno.model.base import Name, type_level
@@ -17,8 +18,7 @@ BoundDirection = Literal["", "at least", "at most"]
 """The direction of a figure that is not exact."""
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True):
     """A figure over all blocks, its 95% interval (None below 5 blocks), and the block values behind it."""
 
     value: float
@@ -26,8 +26,7 @@ class Estimate:
     points: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(msgspec.Struct, frozen=True):
     """Completions per second over the measured window of one trial, one value per interval."""
 
     block: int
@@ -35,8 +34,7 @@ class Series:
     per_second: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Drops:
+class Drops(msgspec.Struct, frozen=True):
     """The places where messages were dropped; None: not counted. `elsewhere`: datagrams that found no room in a socket
     that neither side reported. `unserved`: requests that the server received, and dropped beyond its bound.
     `recipients`: how many messages are lost with a request that is not served."""
@@ -49,8 +47,7 @@ class Drops:
     recipients: float
 
 
-@dataclass(frozen=True)
-class LossOfTrial:
+class LossOfTrial(msgspec.Struct, frozen=True):
     """One trial over a transport that may lose messages: its latencies and what they leave out, as shares. `above`: it
     lost more than the experiment's bound, and is marked wherever it is drawn."""
 
@@ -66,8 +63,7 @@ class LossOfTrial:
     drops: Drops
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(msgspec.Struct, frozen=True):
     """The messages that a cell's latencies leave out, over the whole life of its trials; their shares are figures of
     the cell."""
 
@@ -82,8 +78,7 @@ class Loss:
         return any(trial.above for trial in self.trials)
 
 
-@dataclass(frozen=True)
-class CellFigures:
+class CellFigures(msgspec.Struct, frozen=True):
     """One contestant at one level, over the valid trials of all blocks."""
 
     contestant: Name
@@ -108,8 +103,7 @@ class CellFigures:
         return self.loss is not None and self.loss.above
 
 
-@dataclass(frozen=True)
-class LevelInfo:
+class LevelInfo(msgspec.Struct, frozen=True):
     """One combination of factor levels: its key in cells and its label for people."""
 
     key: Name

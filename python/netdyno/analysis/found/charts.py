@@ -5,7 +5,8 @@ Frozen data without words; units are in the names."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.exclusions import ExclusionCause
@@ -14,16 +15,14 @@ from netdyno.model.figure import Figure, Published
 from netdyno.model.trial import Status
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True):
     """The outcome of most trials of a cell without a figure; both None where all were valid and none has it."""
 
     status: Status | None
     cause: ExclusionCause | None
 
 
-@dataclass(frozen=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """One cell of a figure: where it stands, and the estimates of the figure's metric and of those below it, None where
     there is none; `missing` says why the first has none. `lost` is None over a stream."""
 
@@ -45,8 +44,7 @@ class Spot:
         return self.estimates[0]
 
 
-@dataclass(frozen=True)
-class ChartPanel:
+class ChartPanel(msgspec.Struct, frozen=True):
     """The part of a figure at one combination of its panels' coordinates, empty where it has a single one."""
 
     at: Mapping[Name, type_level]
@@ -56,8 +54,7 @@ class ChartPanel:
     """The unsafe contestants of the whole figure."""
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(msgspec.Struct, frozen=True):
     """A figure that the experiment asks for, filled from the run. `along` and `across` are the values that were run,
     in their order; `across` is (None,) where the figure has no such coordinate."""
 

@@ -4,15 +4,14 @@ Frozen data without words; units are in the names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from netdyno.kit.statistics.stats import Interval
 from netdyno.model.base import Name
 from netdyno.model.experiment import RankedBy
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """A key with its two values; None where it had none."""
 
     key: Name
@@ -20,8 +19,7 @@ class Change:
     now: object
 
 
-@dataclass(frozen=True)
-class Both:
+class Both(msgspec.Struct, frozen=True):
     """One cell of both runs: its figures as in their reports, over all valid trials together, in messages a second or
     nanoseconds. `ratio` is that of a typical trial, the geometric mean of the second's trials divided by that of the
     first's; its interval is None below five blocks on a side."""
@@ -43,16 +41,14 @@ class Both:
         return self.interval is not None and not self.interval.low <= 1 <= self.interval.high
 
 
-@dataclass(frozen=True)
-class AskedApart:
+class AskedApart(msgspec.Struct, frozen=True):
     """A difference in the questions of a scenario of both runs; for the experiment itself the scenario is empty."""
 
     scenario: Name
     change: Change
 
 
-@dataclass(frozen=True)
-class AskedAlone:
+class AskedAlone(msgspec.Struct, frozen=True):
     """A scenario that only one of the runs has."""
 
     run: Name
@@ -60,8 +56,7 @@ class AskedAlone:
     workload: Name
 
 
-@dataclass(frozen=True)
-class SideBySide:
+class SideBySide(msgspec.Struct, frozen=True):
     """The differences in the runs' environments and questions, and the cells of both; `alone` counts cells with a
     figure in only one run."""
 

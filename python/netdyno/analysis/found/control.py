@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from netdyno.kit.statistics.false_difference_rate import FalseDifferenceRate
 from netdyno.kit.statistics.stats import Comparison
@@ -21,8 +22,7 @@ WhyNone = Literal["share", "blocks", "unfinished", "time"]
 short."""
 
 
-@dataclass(frozen=True)
-class AA:
+class AA(msgspec.Struct, frozen=True):
     """A contestant at one load against its twin: `comparison` is a ranking's verdict on the two, but for `p` and
     `single`, which are of its own blocks alone."""
 
@@ -33,8 +33,7 @@ class AA:
     comparison: Comparison
 
 
-@dataclass(frozen=True)
-class Control:
+class Control(msgspec.Struct, frozen=True):
     """All A/A comparisons of a run; `none` says why there are none, and `blocks` how many it could have had."""
 
     share: float

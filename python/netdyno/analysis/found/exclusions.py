@@ -4,14 +4,13 @@ Frozen data without words; units are in the names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from netdyno.model.base import Name, Quoted
 from netdyno.model.trial import Status
 
 
-@dataclass(frozen=True)
-class TrialNote:
+class TrialNote(msgspec.Struct, frozen=True):
     """A trial that enters no figure, and why."""
 
     block: int
@@ -27,8 +26,7 @@ class TrialNote:
     log: Quoted
 
 
-@dataclass(frozen=True)
-class ExclusionCause:
+class ExclusionCause(msgspec.Struct, frozen=True):
     """The cause of excluded trials: `disturbed` by the machine in every try, or the failed `audits` that decided, or
     where neither is known their `reason`."""
 
@@ -37,8 +35,7 @@ class ExclusionCause:
     reason: Quoted = ""
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """A fault of a server: the audit that found it, the number of its trials with it, out of `of` of the scenario, and
     the detail of the first."""
 
@@ -48,8 +45,7 @@ class Fault:
     detail: Quoted
 
 
-@dataclass(frozen=True)
-class Faulty:
+class Faulty(msgspec.Struct, frozen=True):
     """A contestant with the faults of its trials, the most frequent first."""
 
     contestant: Name

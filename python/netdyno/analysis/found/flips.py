@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.kit.statistics.flips import Flips
 from netdyno.model.base import Name
 
 
-@dataclass(frozen=True)
-class Pursuit:
+class Pursuit(msgspec.Struct, frozen=True):
     """The state of a run's search for a flip, level by level (statistics/bisection.py): `within` is the ratio of a
     bracket that the flip asks for, and `narrow` whether all brackets are as narrow. `next_levels` are measured next;
     none at the end of the search. `needed`: blocks that would tell the side at a level, None where none would."""
@@ -21,8 +21,7 @@ class Pursuit:
     needed: Mapping[float, int | None]
 
 
-@dataclass(frozen=True)
-class FlipFound:
+class FlipFound(msgspec.Struct, frozen=True):
     """The flips between `first` and `second`: contestants, or groups of them. Contrasts are logarithms of how much
     better `first` is. `fixed` are the levels of the other factors. At the levels `bounded` the generator was at its
     limit: the better side may be better by more, or be the other one."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+import msgspec
 
 from netdyno.analysis.found.exclusions import Fault
 from netdyno.kit.statistics.stats import Interval
@@ -22,8 +23,7 @@ Decision = Literal["passes", "fails", "open", "unmeasured"]
 own."""
 
 
-@dataclass(frozen=True)
-class GatedMetric:
+class GatedMetric(msgspec.Struct, frozen=True):
     """One metric of one scenario. `before` and `after` are the geometric means over `blocks`, and `ratio` is after by
     before; its `interval` is the part that all looks share, None before the first."""
 
@@ -41,8 +41,7 @@ class GatedMetric:
     first."""
 
 
-@dataclass(frozen=True)
-class Faults:
+class Faults(msgspec.Struct, frozen=True):
     """The number of blocks of a scenario in which each of the two showed a fault, out of `of`. `exchange`: a request
     and what came, of a trial without a right reply."""
 
@@ -53,8 +52,7 @@ class Faults:
     exchange: FirstExchange | None = None
 
 
-@dataclass(frozen=True)
-class NoFigures:
+class NoFigures(msgspec.Struct, frozen=True):
     """Why a server has no figure in a scenario: its faults, the most frequent first, else the reason of a trial that
     has none."""
 
@@ -62,8 +60,7 @@ class NoFigures:
     reason: Quoted
 
 
-@dataclass(frozen=True)
-class Unmeasured:
+class Unmeasured(msgspec.Struct, frozen=True):
     """A scenario of which no block has figures of both servers. A server that has figures is None."""
 
     scenario: Name
@@ -71,8 +68,7 @@ class Unmeasured:
     after: NoFigures | None
 
 
-@dataclass(frozen=True)
-class GateFindings:
+class GateFindings(msgspec.Struct, frozen=True):
     """The state of a gate. `faults`: those of the scenarios in which there was one."""
 
     gate: Gate

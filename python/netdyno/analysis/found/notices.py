@@ -5,8 +5,9 @@ Frozen data without words; units are in the names."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from netdyno.analysis.found.cells import BoundDirection, Estimate
 from netdyno.kit.statistics.stats import Comparison
@@ -15,8 +16,7 @@ from netdyno.model.observation import Neighbour
 from netdyno.model.trial import Traced, Warmup
 
 
-@dataclass(frozen=True)
-class Company:
+class Company(msgspec.Struct, frozen=True):
     """The number of trials beside a neighbour that stays, out of the `of` behind the figures, and each neighbour."""
 
     trials: int
@@ -24,8 +24,7 @@ class Company:
     neighbours: tuple[Neighbour, ...]
 
 
-@dataclass(frozen=True)
-class AddedOption:
+class AddedOption(msgspec.Struct, frozen=True):
     """An option that the harness set for the servers that have it."""
 
     option: Name
@@ -33,16 +32,14 @@ class AddedOption:
     contestants: tuple[Name, ...]
 
 
-@dataclass(frozen=True)
-class ThreadEach:
+class ThreadEach(msgspec.Struct, frozen=True):
     """A contestant that got a thread for each connection from the harness, and the numbers of threads that it ran."""
 
     contestant: Name
     seen: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class SampledThreads:
+class SampledThreads(msgspec.Struct, frozen=True):
     """A contestant with estimated context switches and waits: `read` threads out of up to `threads`, at random."""
 
     contestant: Name
@@ -50,8 +47,7 @@ class SampledThreads:
     read: int
 
 
-@dataclass(frozen=True)
-class Unsteady:
+class Unsteady(msgspec.Struct, frozen=True):
     """A contestant with a level that moved within its window in `moved` of its `trials`, more than chance explains."""
 
     contestant: Name
@@ -59,8 +55,7 @@ class Unsteady:
     trials: int
 
 
-@dataclass(frozen=True)
-class Noted:
+class Noted(msgspec.Struct, frozen=True):
     """An audit of the kind `note` that failed for a contestant in `trials` of its trials; the detail of most."""
 
     contestant: Name
@@ -70,8 +65,7 @@ class Noted:
     detail: Quoted
 
 
-@dataclass(frozen=True)
-class UnevenThreads:
+class UnevenThreads(msgspec.Struct, frozen=True):
     """A contestant with a thread that had much more than its share of connections, in `trials` trials out of `of`. Its
     worst: `most` of the `connections` on one of the `threads`, at the level of that label."""
 
@@ -84,8 +78,7 @@ class UnevenThreads:
     threads: int
 
 
-@dataclass(frozen=True)
-class Reconnected:
+class Reconnected(msgspec.Struct, frozen=True):
     """A contestant that closed connections after a reply in `trials` trials out of `of`: in all of them `closed`, for
     so many `replies`."""
 
@@ -96,8 +89,7 @@ class Reconnected:
     replies: int
 
 
-@dataclass(frozen=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """A contestant that answers in the same time at several loads, all else being equal: least p50 and largest p99."""
 
     contestant: Name
@@ -107,8 +99,7 @@ class Constant:
     p99_ns: float
 
 
-@dataclass(frozen=True)
-class Unranked:
+class Unranked(msgspec.Struct, frozen=True):
     """A program that was run beside the contestants without being one, with what it is instead."""
 
     contestant: Name
@@ -129,8 +120,7 @@ class RetriedSlices(NamedTuple):
     slices: int
 
 
-@dataclass(frozen=True)
-class Retries:
+class Retries(msgspec.Struct, frozen=True):
     """Trials that the machine disturbed, retried in their block; `causes` by audit. `p`: how often chance alone spreads
     retries so unevenly over the contestants of a block, None without retries. `given_up`: cells that no try filled.
     `slices_again`: retried slices of trials in turns by the program that took a core (`foreign_program` of
@@ -154,8 +144,7 @@ class Retries:
         return not (self.causes or self.slices_again)
 
 
-@dataclass(frozen=True)
-class Unsafe:
+class Unsafe(msgspec.Struct, frozen=True):
     """Verification's findings on an unsafe contestant at one level, over all its trials with figures, of any status:
     none of them enters anything else (docs/adr/unranked.md)."""
 
@@ -175,8 +164,7 @@ class Unsafe:
     """Connections that ended because nothing on them could be read any more."""
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """The work behind one message of a contestant at the one level of a scenario at which its system calls are
     traced. `traced` is that trial, and None where the run has none; the rest is from the measured trials at this level,
     per message: bytes, packets (segments and datagrams, both directions), nanoseconds of its cores in softirqs; None
@@ -201,8 +189,7 @@ class Work:
         return {call.name: call.calls / traced.messages for call in traced.calls}
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """A counter that differs between two contestants: its figures per message (means over the cells of both), and the
     comparison; its ratio is a ratio where `relative`, else the difference, for some value was 0."""
 
@@ -213,8 +200,7 @@ class Difference:
     comparison: Comparison
 
 
-@dataclass(frozen=True)
-class TracedCalls:
+class TracedCalls(msgspec.Struct, frozen=True):
     """System calls per message of two traced contestants; `most` is the call by which they differ most."""
 
     label: Name
@@ -224,8 +210,7 @@ class TracedCalls:
     most: Name
 
 
-@dataclass(frozen=True)
-class Why:
+class Why(msgspec.Struct, frozen=True):
     """The counters that correlate with a proven difference of one contestant from a higher one: those that differ
     between the two, of those `considered`. `result` is the comparison of the metric, the lower divided by the higher.
     `decidable`: some counter had blocks enough, and `blocks` is the most that any had. `kernel_worse` and
@@ -244,24 +229,21 @@ class Why:
     traced: TracedCalls | None
 
 
-@dataclass(frozen=True)
-class WarmedUp:
+class WarmedUp(msgspec.Struct, frozen=True):
     """The warm-up of a contestant with a JIT before the first block, at each level at which it was ranked."""
 
     contestant: Name
     warmups: tuple[Warmup, ...]
 
 
-@dataclass(frozen=True)
-class MeasuredAlone:
+class MeasuredAlone(msgspec.Struct, frozen=True):
     """Contestants that took no turns with others, and why."""
 
     contestants: tuple[Name, ...]
     why: Quoted
 
 
-@dataclass(frozen=True)
-class Speedup:
+class Speedup(msgspec.Struct, frozen=True):
     """Throughput on several cores over that on one, geometric mean over blocks; a bound where the generator was at its
     limit."""
 
@@ -270,8 +252,7 @@ class Speedup:
     bound: BoundDirection
 
 
-@dataclass(frozen=True)
-class Scaling:
+class Scaling(msgspec.Struct, frozen=True):
     """How the throughput of a contestant grew with its cores, or with a knob of a user's own server (`knob`, such as
     "workers"), whose levels then stand in the place of cores. `at`: the other levels, empty where there are none. The
     losses are those of statistics/scaling.py; None where there are too few speedups that are no bounds: one for
@@ -286,8 +267,7 @@ class Scaling:
     knob: Name = ""
 
 
-@dataclass(frozen=True)
-class Knob:
+class Knob(msgspec.Struct, frozen=True):
     """The levels of a knob of a user's own server, its other knobs being equal (`at`): contestants that differ in it
     alone, in the order in which they were given. `enough`: the first that no other is proven better than. Empty where
     too few blocks compare them. `gain` compares it with the first level, None where it is the first. `equal`: the later

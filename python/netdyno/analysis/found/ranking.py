@@ -4,8 +4,9 @@ Frozen data without words; units are in the names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from netdyno.analysis.found.cells import BoundDirection, Estimate
 from netdyno.analysis.found.exclusions import Fault
@@ -18,8 +19,7 @@ RankingVerdict = Literal["winner", "equal", "undecided", "not_enough_blocks", "u
 shown to be. `flip`: the question is where the winner changes; there is no ranking over all levels."""
 
 
-@dataclass(frozen=True)
-class Censored:
+class Censored(msgspec.Struct, frozen=True):
     """A level at which a contestant kept the generator at its limit, with the share of a core that its busiest thread
     used in the median: every figure there is a bound, for every contestant."""
 
@@ -29,8 +29,7 @@ class Censored:
     share: float
 
 
-@dataclass(frozen=True)
-class ErrorBar:
+class ErrorBar(msgspec.Struct, frozen=True):
     """The generator's own part in the response times of a level, in nanoseconds, the median over its trials: how late
     it sends, and how late it reads (None where the kernel gave no stamp, 0 where the kernel's stamp ends the times).
     `of` is the shortest response time of any contestant there at the same percentile."""
@@ -46,8 +45,7 @@ class ErrorBar:
         return (self.send_ns + (self.receive_ns or 0.0)) / self.of if self.of else 0.0
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(msgspec.Struct, frozen=True):
     """A contestant on one axis: its own figure at the heaviest level (None where it has none there), and its rank among
     its kind over all levels (None where it shares no block with the others)."""
 
@@ -59,8 +57,7 @@ class Score:
     shared: bool
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(msgspec.Struct, frozen=True):
     """One axis of an answer: a metric (model/metrics.py) with the scores of all contestants, in the order of the
     ranking by the scenario's own metric, and the comparisons behind the ranks. `bound`: the figures are bounds in this
     direction."""
@@ -75,16 +72,14 @@ class Axis:
         return next((score for score in self.scores if score.contestant == contestant), None)
 
 
-@dataclass(frozen=True)
-class AxisRatio:
+class AxisRatio(msgspec.Struct, frozen=True):
     """A proven difference on an axis, as a ratio of its metric."""
 
     metric: Name
     ratio: float
 
 
-@dataclass(frozen=True)
-class TradeOff:
+class TradeOff(msgspec.Struct, frozen=True):
     """A contestant compared with the recommended one: the axes on which it is proven worse, and those on which it is
     proven better, each with the largest difference first."""
 
@@ -93,8 +88,7 @@ class TradeOff:
     better: tuple[AxisRatio, ...]
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """The verdict on a scenario. It holds for the contestants in `among`, the best first. None is proven better than
     any of the `front`, its leader first; the `undecided` there have too few blocks for a verdict. `taken` are those to
     take; `beside` compares the rest with the first of these, or of the front where none is taken.
@@ -124,8 +118,7 @@ class Decision:
         return tuple(name for name in self.front if name not in self.undecided)
 
 
-@dataclass(frozen=True)
-class OverLoads:
+class OverLoads(msgspec.Struct, frozen=True):
     """The geometric means of a contestant's own metric and of the leader's over the loads and blocks that the two
     share: their ratio is the one of the ranking."""
 
@@ -133,8 +126,7 @@ class OverLoads:
     leader: float
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """One line of a ranking. `rank`: 1 plus the number proven better; None: it shares no block with the others, or no
     other could use as many cores. `shared`: others have the same rank. `relative` is the metric divided by the
     leader's. `lossy`: it lost more than the bound in some trial, `faults`: it did something wrong; a contestant with
@@ -176,8 +168,7 @@ class Standing:
         return self.kind > 0
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """One server with one client, over all other levels and blocks. `figure` is the geometric mean of the metric over
     the valid trials; `statuses` are those of the trials that do not count, each once."""
 
@@ -195,8 +186,7 @@ EndReason = Literal["precise", "alone", "unfinished", "blocks", "time"]
 """Why blocks ended: narrow enough, nothing to compare with, interrupted, the most allowed, no time for another."""
 
 
-@dataclass(frozen=True)
-class EndOfBlocks:
+class EndOfBlocks(msgspec.Struct, frozen=True):
     """The end of the blocks of a scenario that asks for a precision (stopping.py). `asked` and `widest` are half widths
     of the 95% interval of a ratio, relative to its middle. `widest` is that of the comparison `of`; None where
     nothing is compared."""
@@ -209,8 +199,7 @@ class EndOfBlocks:
     time_budget_s: float | None
 
 
-@dataclass(frozen=True)
-class Within:
+class Within(msgspec.Struct, frozen=True):
     """The contestants of a language on a ground that no other of it is proven better than, out of `of`."""
 
     language: Name

@@ -5,7 +5,8 @@ Frozen data without words; units are in the names."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.analysis.found.canary import MachineOverTime
 from netdyno.analysis.found.capacity import CapacityFindings
@@ -56,8 +57,7 @@ from netdyno.model.trial import Trial
 from netdyno.model.verdicts import JudgedClaim
 
 
-@dataclass(frozen=True)
-class ScenarioFindings:
+class ScenarioFindings(msgspec.Struct, frozen=True):
     """The answer to one workload under one load, and all that stands behind it."""
 
     scenario: Scenario
@@ -153,8 +153,7 @@ class ScenarioFindings:
         return next((cell for cell in self.cells if cell.contestant == contestant and cell.level == level), None)
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(msgspec.Struct, frozen=True):
     """The number of trials by the outcome of their audits; `faulty` are those in which the server did something
     wrong."""
 
@@ -166,8 +165,7 @@ class Counts:
     made_again: int
 
 
-@dataclass(frozen=True)
-class AuditTally:
+class AuditTally(msgspec.Struct, frozen=True):
     """The number of trials that passed and failed one audit."""
 
     name: Name
@@ -175,8 +173,7 @@ class AuditTally:
     failed: int
 
 
-@dataclass(frozen=True)
-class MachineUse:
+class MachineUse(msgspec.Struct, frozen=True):
     """The machine's use by others over the windows of the valid trials that tell: shares of the time of all cores that
     the harness may use."""
 
@@ -187,8 +184,7 @@ class MachineUse:
     foreign_most: float
 
 
-@dataclass(frozen=True)
-class Analysis:
+class Analysis(msgspec.Struct, frozen=True):
     """All that a reader learns about a run."""
 
     run_id: Name

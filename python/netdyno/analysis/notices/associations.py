@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from netdyno.analysis.found.notices import Difference, TracedCalls, Why, Work
 from netdyno.analysis.found.ranking import Standing
@@ -37,7 +39,7 @@ class _Pair(NamedTuple):
     result: Comparison
 
 
-class _Tested(NamedTuple):
+class _Tested(msgspec.Struct, frozen=True):
     """One counter of one pair. `relative`: the effect is a ratio; else a difference, for some value is 0."""
 
     pair: _Pair
@@ -65,7 +67,9 @@ def explain_differences(
     beyond_axes = [test for test in tested if test.counter not in families]
     judged = iter(stats.corrected([test.comparison for test in beyond_axes], level))
     tested = [
-        test._replace(comparison=next(judged) if test in beyond_axes else _read_ranking(test, families[test.counter]))
+        msgspec.structs.replace(
+            test, comparison=next(judged) if test in beyond_axes else _read_ranking(test, families[test.counter])
+        )
         for test in tested
     ]
     return tuple(_explain(pair, [test for test in tested if test.pair == pair], figures, work) for pair in pairs)

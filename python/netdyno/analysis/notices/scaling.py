@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from netdyno.analysis.found.notices import Scaling, Speedup
 from netdyno.analysis.notices.knobs import group_siblings
@@ -20,7 +21,7 @@ Throughputs = Mapping[int, Mapping[int, float]]
 """Messages per second by number of cores, then by block."""
 
 
-class ScalingPoint(NamedTuple):
+class ScalingPoint(msgspec.Struct, frozen=True):
     """A point of a contestant's scaling: the contestant, its other levels, the knob (empty for cores), the number."""
 
     contestant: Name

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from netdyno.analysis.found.notices import UnevenThreads
 from netdyno.model.base import Name
@@ -19,7 +20,7 @@ UNEVEN = 1.5
 """The busiest thread's share divided by the largest of the most even spread, above which a trial is reported."""
 
 
-class _Spread(NamedTuple):
+class _Spread(msgspec.Struct, frozen=True, order=True):
     ratio: float
     most: int
     connections: int

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from netdyno.analysis.found.ranking import Axis, AxisRatio, Decision, Standing, TradeOff
 from netdyno.kit.statistics import stats
@@ -38,8 +40,7 @@ def halve_for_looks(level: float) -> float:
     return level / 2
 
 
-@dataclass(frozen=True)
-class Basis:
+class Basis(msgspec.Struct, frozen=True):
     """The data behind an answer. `family` are the comparisons of the scenario's own metric, made at the `level`;
     `block_s`: the seconds that one block takes, None where that is not known."""
 

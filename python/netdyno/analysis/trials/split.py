@@ -4,9 +4,9 @@ more. Pure functions of a run that was judged by outcomes.judged."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from netdyno.analysis.trials import measured, unranked
 from netdyno.model import outcomes
@@ -19,8 +19,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Traced, Trial
 
 
-@dataclass(frozen=True)
-class ScenarioTrials:
+class ScenarioTrials(msgspec.Struct, frozen=True):
     """A scenario with its trials. Unsafe programs, and those that are no contestants, are in `unsafe` and `unranked`
     alone, and twins in `twins` alone."""
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+import msgspec
 
 from netdyno.kit.statistics import looks, stats
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS, FLIP_LOOKS
@@ -29,8 +30,7 @@ DETOURS = 5
 """Levels beyond those of an even bisection, for levels so near the crossing that nothing is proven there."""
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """The bounds of a bisection: its ends, the ratio of a bracket that is narrow enough, and the most blocks of a
     level."""
 
@@ -46,8 +46,7 @@ class Bounds:
         return 2 + max(halvings, INNER) + DETOURS
 
 
-@dataclass(frozen=True)
-class Bisection:
+class Bisection(msgspec.Struct, frozen=True):
     """The state of a bisection, and the levels of the next block; empty at the end. `narrow`: every bracket is as
     narrow as requested, or no level lies between its ends. `needed`: by level without a proven side, the number of
     blocks that would prove it, if contrast and spread stay as they are; None where no number would."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 import math
-from dataclasses import dataclass
 from types import ModuleType
+
+import msgspec
 
 from netdyno.kit.statistics.stats import LEVEL, Interval
 
 
-@dataclass(frozen=True)
-class FalseDifferenceRate:
+class FalseDifferenceRate(msgspec.Struct, frozen=True):
     """`count` hits in `of` tosses of a coin of unknown chance."""
 
     count: int

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from netdyno.kit.statistics import stats
@@ -24,8 +24,7 @@ Side = Literal[-1, 0, 1]
 FlipVerdict = Literal["flip", "none", "open"]
 
 
-@dataclass(frozen=True)
-class LevelContrast:
+class LevelContrast(msgspec.Struct, frozen=True):
     """One level: the mean contrast over `blocks`, its interval (corrected for all levels), and the side that is proven
     greater."""
 
@@ -36,8 +35,7 @@ class LevelContrast:
     side: Side
 
 
-@dataclass(frozen=True)
-class Crossing:
+class Crossing(msgspec.Struct, frozen=True):
     """A change between two levels, `before` and `after`, at which different sides are proven greater. The mean crosses
     0 at `at`."""
 
@@ -49,8 +47,7 @@ class Crossing:
     """Whether the change goes from the second being greater to the first."""
 
 
-@dataclass(frozen=True)
-class Flips:
+class Flips(msgspec.Struct, frozen=True):
     """All flips along a factor. `none`: the same side is proven greater at every level and everywhere between. `open`:
     neither that nor a flip is proven; a single level is always `open`."""
 

@@ -13,8 +13,8 @@ import functools
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,8 +28,7 @@ _MOST_OCTETS = 9
 _MOST_BYTES = _MOST_OCTETS * _MOST_BUCKETS
 
 
-@dataclass(frozen=True)
-class DecodedHistogram:
+class DecodedHistogram(msgspec.Struct, frozen=True):
     """Counts of values: `highest[i]` is the highest value (ns) of bucket i, `counts[i]` the number of its values."""
 
     highest: NDArray[np.int64]

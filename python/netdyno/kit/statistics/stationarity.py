@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
 from netdyno.kit.statistics.stats import Floats
@@ -35,7 +36,7 @@ class UnitRoot(NamedTuple):
     lags: int
 
 
-class Movement(NamedTuple):
+class Movement(msgspec.Struct, frozen=True):
     """A movement of a level. `share`: its size over the mean of the series; a drift's from the first point to the last,
     a step's from one side to the other, a wandering's between the highest and the lowest quarter. `t` is the test's
     statistic, `limit` the value that noise hardly exceeds; `after`: the points before the step; `root`: the second test
@@ -150,7 +151,7 @@ def wandering(series: Floats) -> Movement:
     residuals = np.concatenate([quarter - mean for quarter, mean in zip(quarters, means, strict=True)])
     statistic = _compute_t(height, residuals, points / QUARTERS / 2, QUARTERS, USUAL_CORRELATION)
     movement = Movement("wandering", share, statistic, step_limit(points))
-    return movement._replace(root=unit_root(series)) if movement.proven else movement
+    return msgspec.structs.replace(movement, root=unit_root(series)) if movement.proven else movement
 
 
 def unit_root(series: Floats) -> UnitRoot:

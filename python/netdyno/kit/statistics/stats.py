@@ -12,13 +12,14 @@ import math
 import statistics
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 from types import ModuleType
 from typing import Literal
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS, MANY_BLOCKS
@@ -45,8 +46,7 @@ DRAWN_RESAMPLES = 4_000
 # --- pairs -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Pairs:
+class Pairs(msgspec.Struct, frozen=True):
     """The cells in which two contestants are compared: block, level and log ratio of each, in one order. Each block has
     every level. (Claims compare shares, which may be 0, by their difference instead of the log ratio.)"""
 
@@ -107,8 +107,7 @@ def log_ratio(pairs: Pairs) -> float:
 # --- one interval, one test --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(msgspec.Struct, frozen=True):
     """An interval in the unit of its estimate."""
 
     low: float
@@ -241,8 +240,7 @@ def _weighted_quantiles(values: Floats, weights: Floats, probabilities: tuple[fl
 # --- verdicts ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """`a` against `b`: the ratio of their metrics (a divided by b) where it is `relative`, else their difference.
 
     `different` means that `interval` excludes "no difference". Before `corrected` has seen the family, the interval is

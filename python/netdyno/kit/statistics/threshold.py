@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 ThresholdDirection = Literal["", "at least", "below"]
 
 
-@dataclass(frozen=True)
-class RateResult:
+class RateResult(msgspec.Struct, frozen=True):
     """One rate of a block: whether the objective held, and the figure of its first latency, None where it has none."""
 
     rate_hz: float
@@ -19,8 +19,7 @@ class RateResult:
     latency_ns: float | None = None
 
 
-@dataclass(frozen=True)
-class Capacity:
+class Capacity(msgspec.Struct, frozen=True):
     """A capacity in messages per second. With a `bound`, it lies beyond the rates that were tried, and `rate_hz` is the
     highest or the lowest of them."""
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
+
 from netdyno.kit.statistics import hdr
 from netdyno.kit.statistics.histogram import HistogramError
 from netdyno.model import transports
@@ -45,7 +47,7 @@ ETHERNET_BYTES, IP_BYTES, TCP_BYTES, UDP_BYTES = 14, 20, 20, 8
 MTU = 1500
 
 
-class TrialResources(NamedTuple):
+class TrialResources(msgspec.Struct, frozen=True):
     """The resources of a trial. Cores of each side and of both together; `copies_hz`: bytes per second that one of them
     copies; of the link, bits per second (None where it is not limited) and the delay each way; `overrun_s`: the time
     after the slices of the window in which their last answers came, and CPU still counts."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from netdyno.kit import quantities
@@ -42,7 +42,7 @@ STALLED_RESPONSES = 4
 STALLED_ROUNDS = 2
 
 
-class _Series(NamedTuple):
+class _Series(msgspec.Struct, frozen=True):
     name: str
     values: Floats
     interval_s: float

@@ -91,9 +91,9 @@ def _make_trial(request: TrialRequest, folder: Path) -> TrialDone:
     (server,) = _find_contestants([request.cell.contestant], "server")
     results = ResultDecoder()
     clients = [settings(request.scenario, request.cell.levels).client]
-    context = _build_context(request.ground, folder, clients)._replace(decode=results.decode)
+    context = msgspec.structs.replace(_build_context(request.ground, folder, clients), decode=results.decode)
     if request.warmup is not None:
-        context = context._replace(warmups={key(request.cell): request.warmup})
+        context = msgspec.structs.replace(context, warmups={key(request.cell): request.warmup})
     pinning = request.ground.pinning
     cores = place_canary(pinning.server, is_load=False, realtime=pinning.realtime)
     canary = Canary(canary_path(build_dir()), cores, folder)

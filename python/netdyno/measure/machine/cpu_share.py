@@ -10,7 +10,8 @@ import os
 import resource
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from netdyno.measure.machine import cpu_quota, orphans, server_proc
 from netdyno.measure.machine.cpu_quota import Throttled
@@ -21,7 +22,7 @@ _IDLE, _IOWAIT, _SOFTIRQ, _STEAL = 3, 4, 6, 7
 """Columns of a core in /proc/stat (proc_stat(5)); the others count work of some kind."""
 
 
-class CoreTimes(NamedTuple):
+class CoreTimes(msgspec.Struct, frozen=True):
     """The times of a core since boot. `idle_s` includes the time in which it was idle while a program waited for a
     disk. `softirq_s` is part of `busy_s`."""
 
@@ -31,7 +32,7 @@ class CoreTimes(NamedTuple):
     softirq_s: float
 
 
-class MachineSnapshot(NamedTuple):
+class MachineSnapshot(msgspec.Struct, frozen=True):
     """The machine at one moment. `stat` is /proc/stat as it is, `own_cpu_s` the time that the harness and all that it
     started have used so far, `throttled` the time for which control groups have held them back so far."""
 
@@ -107,7 +108,7 @@ def compute_steal_s(before: str, after: str, cores: Collection[int]) -> float:
     return sum(last[core].steal_s - first[core].steal_s for core in cores if core in first and core in last)
 
 
-class _Span(NamedTuple):
+class _Span(msgspec.Struct, frozen=True):
     """What was counted between two snapshots."""
 
     window_s: float

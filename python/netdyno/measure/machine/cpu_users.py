@@ -9,6 +9,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from netdyno.measure.machine import cpu_share, server_proc
 from netdyno.model.observation import ProgramShare
 
@@ -18,7 +20,7 @@ READINGS = 20
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-class ProcessTime(NamedTuple):
+class ProcessTime(msgspec.Struct, frozen=True):
     """The CPU time of one process so far, and when it began, in ticks since boot: process numbers come again."""
 
     name: str

@@ -16,7 +16,8 @@ import subprocess
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from netdyno.model.contestant import Contestant, behind_launcher
 
@@ -36,7 +37,7 @@ _PATIENCE_S = 20.0
 """The time limit, on a busy machine, of commands that take a tenth of a second."""
 
 
-class LoadedRuntime(NamedTuple):
+class LoadedRuntime(msgspec.Struct, frozen=True):
     """An interpreter or virtual machine: `files` are its program, the files that it loads itself, and the shared
     libraries of all these."""
 

@@ -18,6 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from netdyno.measure.machine.process import LineReader, Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.model.profile import Runtime, Stack
@@ -58,7 +60,7 @@ class Rights(NamedTuple):
     why: str = ""
 
 
-class StackSample(NamedTuple):
+class StackSample(msgspec.Struct, frozen=True):
     """A sample: a thread in a stack at a moment; `period` is the amount that it stands for."""
 
     thread: int
@@ -68,7 +70,7 @@ class StackSample(NamedTuple):
     stack: Stack
 
 
-class Switched(NamedTuple):
+class Switched(msgspec.Struct, frozen=True):
     """A thread that came to a CPU, or left it."""
 
     thread: int
@@ -83,7 +85,7 @@ class Lost(NamedTuple):
     number: int
 
 
-class Stacks(NamedTuple):
+class Stacks(msgspec.Struct, frozen=True):
     """Stacks with microseconds, and figures on their quality (model/profile.py)."""
 
     stacks: dict[Stack, float]

@@ -9,7 +9,8 @@ import ctypes
 import os
 import resource
 from collections.abc import Mapping
-from typing import NamedTuple
+
+import msgspec
 
 TIMER_SLACK_NS = 1
 """The kernel's default of 50 us makes every sleep longer, and every poll with a timeout, but no timer of timerfd: it is
@@ -37,7 +38,7 @@ ResourceLimits = Mapping[str, tuple[int, int]]
 """Soft and hard limit by the name after RLIMIT_."""
 
 
-class ProgramSettings(NamedTuple):
+class ProgramSettings(msgspec.Struct, frozen=True):
     """The settings of every program of a run. `limits` are those that are set; a program inherits all others from the
     harness. A real-time priority, which generator and relay may have, comes after these settings."""
 

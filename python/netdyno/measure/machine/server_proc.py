@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from netdyno.model.observation import SERVER_DROPS, ServerObservation
 
 _PROC = Path("/proc")
@@ -47,7 +49,7 @@ MOST_THREADS_READ = 200
 """In a server with more threads, its main thread and a random choice of the others stand for all of them."""
 
 
-class ProcessSnapshot(NamedTuple):
+class ProcessSnapshot(msgspec.Struct, frozen=True):
     """The kernel's texts on a process at one moment. `tasks`: status and schedstat of each thread, or of those that
     were chosen."""
 
@@ -79,7 +81,7 @@ class ThreadCounters(NamedTuple):
     wait_ns: int
 
 
-class ServerReading(NamedTuple):
+class ServerReading(msgspec.Struct, frozen=True):
     """The server at one moment. `cpu_s` is exact; the ticks (10 ms each) only say how it divides, and of processes that
     use less than some ticks they say little. `reaped_s`: the CPU seconds of children that have ended and were waited
     for, to 20 ms; the ticks include theirs."""

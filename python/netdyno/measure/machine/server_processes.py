@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from netdyno.measure.machine import server_proc
 from netdyno.measure.machine.server_proc import ProcessSnapshot, ServerReading, parse_status_number
 
@@ -34,7 +36,7 @@ class Origin(NamedTuple):
     elsewhere: tuple[int, ...] = ()
 
 
-class Family(NamedTuple):
+class Family(msgspec.Struct, frozen=True):
     """The processes of a server: the first one and those of the others that are read, and those of which only the CPU
     time is. `threads`: those that are read of a single process with too many. The `keeper` is not the server's, but
     what it has reaped is."""
@@ -146,7 +148,8 @@ def sum_readings(taken: FamilySnapshot) -> ServerReading:
     first, *others = (server_proc.understand(snapshot) for snapshot in taken.read.values())
     readings = (first, *others)
     of_unread = len(taken.unread_cpu_s) * sum(reading.threads for reading in others) / len(others) if others else 0
-    return first._replace(
+    return msgspec.structs.replace(
+        first,
         cpu_s=sum(reading.cpu_s for reading in readings) + sum(taken.unread_cpu_s.values()),
         reaped_s=sum(reading.reaped_s for reading in readings),
         user_ticks=sum(reading.user_ticks for reading in readings),

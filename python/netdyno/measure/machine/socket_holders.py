@@ -9,7 +9,8 @@ import socket
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from netdyno.measure.machine import server_proc, server_processes
 from netdyno.measure.machine.server_processes import Origin
@@ -22,7 +23,7 @@ _NO_PROCESS = "0"
 """The inode of a socket that no process has open any more."""
 
 
-class SocketRow(NamedTuple):
+class SocketRow(msgspec.Struct, frozen=True):
     """A socket of the kernel's tables; the addresses as they stand there."""
 
     local: str

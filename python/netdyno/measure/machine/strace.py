@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from netdyno.measure.machine import server_proc
 from netdyno.measure.machine.process import Process, TrialError
@@ -39,7 +40,7 @@ class UnreadableTraceError(Exception):
     """A line of a trace has no known form; the text holds it."""
 
 
-class Call(NamedTuple):
+class Call(msgspec.Struct, frozen=True):
     """A system call that returned: its end, by the wall clock, and its duration. `error` is errno's name."""
 
     thread: int

@@ -10,6 +10,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from netdyno.kit import quantities
 from netdyno.measure.machine import cpu_quota
 from netdyno.model.observation import Pinning
@@ -21,7 +23,7 @@ ALIKE = 0.8
 than its others; slow kinds reach at most three quarters of the fast ones."""
 
 
-class Processor(NamedTuple):
+class Processor(msgspec.Struct, frozen=True, order=True):
     """A hardware thread. `core`: all threads of its physical core. `kind`: 0 is the fastest kind of core here."""
 
     cpu: int

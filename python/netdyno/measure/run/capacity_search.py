@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from netdyno.analysis.capacity.judge_capacity import Verdict, judge
@@ -43,8 +42,7 @@ Note = Callable[[str], None]
 """Shows a notice beside that."""
 
 
-@dataclass(frozen=True)
-class SearchResult:
+class SearchResult(msgspec.Struct, frozen=True):
     """The result of a search: its folder, its answer (None where it was interrupted, then with the signal's exit code),
     the reason of the last verdict, and the company that it was measured in."""
 
@@ -56,7 +54,7 @@ class SearchResult:
     company: Company | None
 
 
-class PreparedSearch(NamedTuple):
+class PreparedSearch(msgspec.Struct, frozen=True):
     """What a search needs before its first trial: its run's id and folder, the context of its trials, and the
     environment that they run in."""
 
@@ -148,7 +146,9 @@ def _search(
                 cell = _plan_cell(experiment.scenarios[0], server, to_level(rate_hz), trials)
                 experiment = _add_cell(experiment, cell)
                 stored.extend((cell,), experiment)
-                context = context._replace(warmups={key(cell): warmup} if warmup else {}, neighbour=neighbours.present)
+                context = msgspec.structs.replace(
+                    context, warmups={key(cell): warmup} if warmup else {}, neighbour=neighbours.present
+                )
                 trial = canary.beside(partial(run_trial, cell, experiment.scenarios[0], server, context))
                 trials.append(canary_audit.judged_at_once(trial, trials, context.foreign_load))
                 stored.add(trials[-1])

@@ -152,8 +152,9 @@ class Execution:
         except GoneError as gone:
             return self._end_without_hosts(gone)
         before_s = time.monotonic() - began_s
-        self.context = self.context._replace(
-            warmups={cell_key: warmup for cell_key, warmup in known.items() if warmup is not None} | measured
+        self.context = msgspec.structs.replace(
+            self.context,
+            warmups={cell_key: warmup for cell_key, warmup in known.items() if warmup is not None} | measured,
         )
         longer_s = warm_up.estimate_added_s(self.cells, self.scenarios, self.context.warmups)
         seconds = plan.estimate_seconds(experiment, self.servers, self.context.clients) + longer_s
@@ -219,7 +220,7 @@ class Execution:
                     for cells, alone in self._divide_group(group, schedule, neighbours.present):
                         raise_again()
                         display.trial_started(cells[0], progress)
-                        context = self.context._replace(neighbour=neighbours.present)
+                        context = msgspec.structs.replace(self.context, neighbour=neighbours.present)
                         for concluded in self._run_together(cells, schedule, context):
                             trial = msgspec.structs.replace(concluded, alone=alone)
                             self.stored.add(trial)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 
@@ -37,7 +36,7 @@ def decode_load(text: bytes) -> LoadResult:
     return msgspec.json.decode(text, type=LoadResult)
 
 
-class TrialContext(NamedTuple):
+class TrialContext(msgspec.Struct, frozen=True):
     """The context of a trial: `seed` is the experiment's, `folder` the run's; `clients` are the client contestants by
     name; `bad_links` maps links, by their words, to the reason why nothing is measured over them; `progress` takes the
     completions and the seconds of the window so far; `foreign_load` says whether steal and foreign load invalidate a
@@ -71,7 +70,9 @@ class TrialContext(NamedTuple):
     def adapt_to_cell(self, settings: Settings) -> TrialContext:
         """Return the same with the cores of server and load in a cell."""
         placed = apply_placement(self.pinning, settings.placement)
-        return self._replace(pinning=give_server(placed, settings.server_cores), is_punctual=self.pinning.realtime)
+        return msgspec.structs.replace(
+            self, pinning=give_server(placed, settings.server_cores), is_punctual=self.pinning.realtime
+        )
 
     @property
     def load_cores(self) -> tuple[int, ...]:

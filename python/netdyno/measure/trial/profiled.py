@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from netdyno.measure.machine import orphans, perf, server_proc
@@ -50,7 +51,7 @@ class _Method(NamedTuple):
     understand: Callable[[Iterable[StackSample | Switched | Lost], str, float], Stacks]
 
 
-class _Observed(NamedTuple):
+class _Observed(msgspec.Struct, frozen=True):
     stacks: Stacks
     window_s: float
     switches: int
@@ -120,7 +121,7 @@ def choose_interval(switches: int) -> int:
 
 
 def _fill_profile(empty: Profile, observed: _Observed, allowed: Rights) -> Profile:
-    stack_fields = observed.stacks._asdict()
+    stack_fields = msgspec.structs.asdict(observed.stacks)
     return replace(
         empty, **stack_fields, window_s=observed.window_s, runtime=observed.runtime, with_kernel=allowed.kernel
     )
@@ -138,14 +139,14 @@ def _observe(task: ProfileTask, method: _Method, tool: str, context: TrialContex
         stacks = method.understand(perf.parse_events(perf.read_script(tool, data, log)), server.name, server.window_s)
     finally:
         data.unlink(missing_ok=True)
-        for pid in server.pids if server else ():
+        for pid in server.pids if server is not None else ():
             perf.forget(pid)
     if not stacks.stacks:
         raise TrialError("perf saw nothing of the server in the window")
     return _Observed(stacks, server.window_s, server.switches, server.runtime)
 
 
-class _Served(NamedTuple):
+class _Served(msgspec.Struct, frozen=True):
     """A recorded server that has ended: its processes, and the name of the first."""
 
     pids: tuple[int, ...]
@@ -159,7 +160,7 @@ def _record(
     task: ProfileTask, method: _Method, tool: str, context: TrialContext, log: TrialLog, data: Path, network: Network
 ) -> _Served:
     load_settings, cores = task.settings, context.pinning.server
-    quiet = context._replace(progress=lambda _completed, _seconds: None)
+    quiet = msgspec.structs.replace(context, progress=lambda _completed, _seconds: None)
     server_words = build_server_command(
         task.contestant, load_settings, network.address, cores=count_server_cores(context.pinning)
     )

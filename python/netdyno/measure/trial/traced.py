@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 
@@ -45,7 +44,7 @@ OVERHEAD_S = 0.3
 """The time beside that: the overhead of any trial, connecting under strace, and parsing some ten thousand calls."""
 
 
-class TraceTask(NamedTuple):
+class TraceTask(msgspec.Struct, frozen=True):
     """One trial to trace, or the `reason` why it is not traced."""
 
     scenario: Scenario
@@ -73,7 +72,9 @@ def plan_tasks(
             left_s -= takes_s
         else:
             reason = f"tracing may take {SHARE:.0%} of a run's time, and this would be more (--trace always)"
-            scenario_tasks = [task if task.reason else task._replace(reason=reason) for task in scenario_tasks]
+            scenario_tasks = [
+                task if task.reason else msgspec.structs.replace(task, reason=reason) for task in scenario_tasks
+            ]
         planned += scenario_tasks
     return tuple(planned)
 
@@ -151,7 +152,7 @@ def _trace_task(task: TraceTask, contestant: Contestant, context: TrialContext) 
         return msgspec.structs.replace(base, reason=str(failure))
 
 
-class _Trial(NamedTuple):
+class _Trial(msgspec.Struct, frozen=True):
     cell: Cell
     settings: Settings
     contestant: Contestant
@@ -161,7 +162,7 @@ class _Trial(NamedTuple):
 
 def _run(base: Traced, trial: _Trial, context: TrialContext, log: TrialLog) -> Traced:
     load_settings, network = trial.settings, trial.network
-    quiet = context._replace(progress=lambda _completed, _seconds: None)
+    quiet = msgspec.structs.replace(context, progress=lambda _completed, _seconds: None)
     trace_file = log.path.with_suffix(".trace")
     cores = count_server_cores(context.pinning)
     command = [*network.server, *build_server_command(trial.contestant, load_settings, network.address, cores=cores)]

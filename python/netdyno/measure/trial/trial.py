@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 import msgspec
 
@@ -70,7 +70,7 @@ CLOSING_S = 0.2
 """The time in which a server may close none of the load's connections before the closing check runs all the same."""
 
 
-class TrialMeasurements(NamedTuple):
+class TrialMeasurements(msgspec.Struct, frozen=True):
     """The measurements of a trial once its load is over."""
 
     load: LoadResult
@@ -108,7 +108,7 @@ def record_skip(cell: Cell, reason: str) -> Trial:
     )
 
 
-class PreparedTrial(NamedTuple):
+class PreparedTrial(msgspec.Struct, frozen=True):
     """A cell that can be run: its settings, its server, and the trial as far as it is known before."""
 
     cell: Cell
@@ -151,7 +151,8 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: T
     prepared = prepare(cell, scenario, contestant, context)
     if isinstance(prepared, Trial):
         return prepared
-    _, cell_settings, _, context, base, log = prepared
+    cell_settings, context = prepared.settings, prepared.context
+    base, log = prepared.base, prepared.log
     try:
         if reason := context.bad_links.get(cell_settings.link_words):
             raise NoNetworkError(reason)
@@ -199,7 +200,9 @@ def conclude(prepared: PreparedTrial, measured: TrialMeasurements, seconds: floa
     status, reason = outcomes.verdict(measured.audits)
     if reason:
         prepared.log.note(f"invalid: {reason}")
-    return msgspec.structs.replace(prepared.base, status=status, reason=reason, seconds=seconds, **measured._asdict())
+    return msgspec.structs.replace(
+        prepared.base, status=status, reason=reason, seconds=seconds, **msgspec.structs.asdict(measured)
+    )
 
 
 def _choose_pinning(contestant: Contestant, context: TrialContext) -> Pinning:
@@ -219,7 +222,9 @@ def log_path(cell: Cell) -> Path:
 
 
 def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
-    cell, cell_settings, contestant, context, _, log = prepared
+    cell, cell_settings = prepared.cell, prepared.settings
+    contestant, context = prepared.contestant, prepared.context
+    log = prepared.log
     command = [
         *network.server,
         *build_server_command(contestant, cell_settings, network.address, cores=count_server_cores(context.pinning)),
@@ -288,7 +293,7 @@ def watch_server(
     )
 
 
-class Farewell(NamedTuple):
+class Farewell(msgspec.Struct, frozen=True):
     """The end of a server: its answer to the closing check, or why there was none; how it ended by itself, and where it
     did not, its line of totals and how it ended after SIGTERM. `connected`: the programs that still were when the load
     had left."""
@@ -314,7 +319,8 @@ def take_leave(
     load_prefix: Sequence[str] = (),
 ) -> Farewell:
     """Check the server once more after the load has left, and end it."""
-    _, cell_settings, _, context, _, log = prepared
+    cell_settings, context = prepared.settings, prepared.context
+    log = prepared.log
     connected = watch.find_clients()
     await_closes(watch.count_descriptors, watch.descriptors_ready, _estimate_closing_s(cell_settings))
     reconnects = may_reconnect(prepared.contestant, cell_settings)
@@ -339,7 +345,8 @@ def judge(
 ) -> tuple[Audit, ...]:
     """Return the audits of a measured load and of its server. `left_programs`: the names of programs that the server
     left behind. `overruns_s`: the time by which each of its slices was too long."""
-    _, cell_settings, contestant, context, _, _ = prepared
+    cell_settings, contestant = prepared.settings, prepared.contestant
+    context = prepared.context
     left_by_stand_in = farewell.totals.get(LEFT_BEHIND, 0) if contestant.own is not None else 0
     judged = [
         *_judge_load(cell_settings, load),

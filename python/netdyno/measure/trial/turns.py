@@ -127,7 +127,8 @@ class SlicedLoad:
 
     def __init__(self, prepared: PreparedTrial, command: Sequence[str]) -> None:
         """Start it; its events and its instructions go through pipes."""
-        _, settings, _, context, base, log = prepared
+        settings, context = prepared.settings, prepared.context
+        base, log = prepared.base, prepared.log
         self._settings = settings
         self._context = context
         with ExitStack() as ending:
@@ -194,7 +195,7 @@ class SlicedLoad:
         return generate.read_result(self.process, self._result, self._context.decode)
 
 
-class SliceReading(NamedTuple):
+class SliceReading(msgspec.Struct, frozen=True):
     """The readings around one slice: the wait for its last answers after its end, the CPU of the harness, and the
     kernel's counters."""
 
@@ -256,7 +257,8 @@ class Stand:
         self._running.close()
 
     def start_server(self) -> None:
-        _, settings, contestant, context, _, log = self.prepared
+        settings, contestant = self.prepared.settings, self.prepared.contestant
+        context, log = self.prepared.context, self.prepared.log
         command = build_server_command(contestant, settings, cores=count_server_cores(context.pinning))
         output = self._running.enter_context(log.section("server", command))
         self.server = self._running.enter_context(start_server(command, contestant, context, output))
@@ -264,7 +266,8 @@ class Stand:
 
     def connect(self) -> None:
         """Wait until the server is ready, and let its load connect."""
-        cell, settings, contestant, context, _, _ = self.prepared
+        cell, settings = self.prepared.cell, self.prepared.settings
+        contestant, context = self.prepared.contestant, self.prepared.context
         self._ready = wait_ready(self.server, self._lines, context, contestant, MACHINE)
         self.watch = watch_server(self.prepared, self._ready, self.server, MACHINE)
         self._kernel_ready = self._kernel_warm = self.watch.take_kernel()
@@ -369,7 +372,7 @@ class Stand:
         observed = self._observe(self._result) if self.watch.saw_window else None
         slices_s = self.division.length_s * len(self.slices)
         settings = msgspec.structs.replace(self.prepared.settings, duration_s=self._result.plan.duration_s)
-        prepared = self.prepared._replace(settings=settings)
+        prepared = msgspec.structs.replace(self.prepared, settings=settings)
         judged = (
             *judge(
                 prepared,
@@ -440,7 +443,7 @@ class Stand:
         return begins_ns / 1e9
 
     def _wait_slice_end(self) -> generate.LoadEvent:
-        _, settings, _, context, _, _ = self.prepared
+        settings, context = self.prepared.settings, self.prepared.context
         return self.load.wait_event(self.server, self.division.length_s + settings.timeout_s + context.slack_s)
 
     def _observe(self, load: LoadResult) -> ServerObservation:

@@ -117,7 +117,7 @@ def carry_over(cell: Cell, context: TrialContext) -> TrialContext:
     if not known or key(cell) in context.warmups:
         return context
     longest = max(known, key=lambda warmup: warmup.seconds)
-    return context._replace(warmups={**context.warmups, key(cell): longest})
+    return msgspec.structs.replace(context, warmups={**context.warmups, key(cell): longest})
 
 
 def estimate_added_s(cells: Iterable[Cell], scenarios: Mapping[str, Scenario], warmups: Mapping[Key, Warmup]) -> float:
@@ -175,7 +175,7 @@ def _observe_warmup(
                 load_settings,
                 server,
                 costs,
-                context._replace(progress=costs.progress),
+                msgspec.structs.replace(context, progress=costs.progress),
                 log,
             )
         return costs.warmup()

@@ -150,7 +150,7 @@ class Watch:
         observed = server_proc.compute_observation(
             before,
             late,
-            after._replace(cpu_s=before.cpu_s + used_s),
+            msgspec.structs.replace(after, cpu_s=before.cpu_s + used_s),
             totals,
             self._origin.first if self._family.is_sample else 0,
         )

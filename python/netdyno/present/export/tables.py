@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import inspect
 import io
 import json
@@ -194,7 +193,7 @@ def _list_axis(question: str, level: str | None, axis: AxisEntry) -> Iterator[Ta
 def format_markdown(export: Export) -> str:
     """Write what a person reads: verdicts, rankings, comparisons, claims and notes; of the trials only their number."""
     findings = export.findings
-    counted = dataclasses.asdict(findings.counts)
+    counted = msgspec.structs.asdict(findings.counts)
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counted.items())
     parts = [
         f"# {harmless_markdown(findings.experiment)}",

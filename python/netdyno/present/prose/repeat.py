@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.analysis.found.run import Analysis
 from netdyno.measure.trial.command import build_user_commands
@@ -20,8 +21,7 @@ _SCHEMES = {"tls": "tcp", "http": "tcp", "https": "tls"}
 """Of a load's URL: the endpoint of its server."""
 
 
-@dataclass(frozen=True)
-class RepeatCommand:
+class RepeatCommand(msgspec.Struct, frozen=True):
     """A command line, and what it repeats."""
 
     purpose: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.analysis.found.cells import BoundDirection, CellFigures
 from netdyno.analysis.found.ranking import AxisRatio, Decision, Pair, RankingVerdict
@@ -66,8 +67,7 @@ WHAT_HOLDS = (
 """The sentences at the foot of table and report (docs/adr/statistics.md)."""
 
 
-@dataclass(frozen=True)
-class AnswerText:
+class AnswerText(msgspec.Struct, frozen=True):
     """`short` says which to take, `rest` what the others cost and which are ranked separately."""
 
     headline: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from jinja2 import Template
 from markupsafe import Markup
 from msgspec.structs import replace
@@ -176,9 +176,7 @@ def _load_template() -> Template:
 def _fill_in_rows(figures: AllFigures, room: int) -> Markup:
     """Return the figures as JSON, with as many of the trials as there is room for."""
     sheets = {**figures.sheets, "trials": everything.fit_sheet(figures.sheets["trials"], room)}
-    shown = {
-        name: {field.name: getattr(sheet, field.name) for field in fields(sheet)} for name, sheet in sheets.items()
-    }
+    shown = {name: msgspec.structs.asdict(sheet) for name, sheet in sheets.items()}
     return templates.encode_json({"looks": figures.looks, "names": figures.names, "sheets": shown})
 
 
@@ -213,7 +211,7 @@ def _make_data(analysis: Analysis, looks: dict[str, theme.ContestantStyle]) -> M
         {"name": name, "colour": f"--k{look.number}", "path": theme.SHAPES[look.shape].path}
         for name, look in looks.items()
     ]
-    series = {name: [asdict(level) for level in levels] for name, levels in timeline.collect_traces(analysis).items()}
+    series = {name: msgspec.to_builtins(levels) for name, levels in timeline.collect_traces(analysis).items()}
     content = {"contestants": contestants, "scenarios": series, "ring": theme.RING, "mark": loss.MARK}
     return templates.encode_json(content)
 

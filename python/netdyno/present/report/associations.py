@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.analysis.found.notices import Difference, Why
 from netdyno.analysis.found.run import ScenarioFindings
@@ -17,8 +18,7 @@ from netdyno.present.report.scale import RatioScale, Tick
 from netdyno.present.report.tables import make_cell, make_sortable, sort_by_low
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True):
     """A bar of `width` from `start`, and its interval where it has one, in percent of the picture's width."""
 
     start: float
@@ -27,8 +27,7 @@ class Bar:
     high: float | None
 
 
-@dataclass(frozen=True)
-class CounterRow:
+class CounterRow(msgspec.Struct, frozen=True):
     """A counter. `bar` is None where the two have no ratio, as one of them is 0."""
 
     counter: str
@@ -39,16 +38,14 @@ class CounterRow:
     bar: Bar | None
 
 
-@dataclass(frozen=True)
-class PairView:
+class PairView(msgspec.Struct, frozen=True):
     worse: str
     better: str
     text: str
     lines: tuple[CounterRow, ...]
 
 
-@dataclass(frozen=True)
-class AssociationsView:
+class AssociationsView(msgspec.Struct, frozen=True):
     """All pairs on one scale; the bars begin at `same_at`."""
 
     pairs: tuple[PairView, ...]

@@ -4,8 +4,8 @@ as a table. No HTML here."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 from matplotlib.axes import Axes
 
 from netdyno.analysis.found.capacity import CapacityCurve, CapacityFindings, RatePoint
@@ -30,8 +30,7 @@ CapacityPoint = tuple[float, float, bool]
 """A rate, a time in nanoseconds, and whether the objective held."""
 
 
-@dataclass(frozen=True)
-class CapacityView:
+class CapacityView(msgspec.Struct, frozen=True):
     note: str
     panels: tuple[Panel, ...]
     table: ReportTable
@@ -67,8 +66,7 @@ def _describe_drawing(findings: CapacityFindings) -> str:
 # --- one panel --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class CurveLine:
+class CurveLine(msgspec.Struct, frozen=True):
     """One curve of a panel; `label` stands at its end, empty where the legend has it."""
 
     points: tuple[CapacityPoint, ...]

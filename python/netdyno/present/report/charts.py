@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
 from netdyno.kit import quantities
@@ -32,8 +33,7 @@ _DRAW: Mapping[str, Callable[[Chart, ChartPanel, Styles, str], Panel]] = {
 }
 
 
-@dataclass(frozen=True)
-class LegendEntry:
+class LegendEntry(msgspec.Struct, frozen=True):
     """An entry of a legend: a contestant's mark, or a shade (`opacity`), or a marker; `dash` is that of its line, None
     where it has none."""
 
@@ -44,8 +44,7 @@ class LegendEntry:
     dash: str | None = None
 
 
-@dataclass(frozen=True)
-class ChartView:
+class ChartView(msgspec.Struct, frozen=True):
     anchor: str
     chart: Chart
     note: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from netdyno.analysis.found.control import AA, Control
@@ -23,8 +23,7 @@ HEADINGS = (
 )
 
 
-@dataclass(frozen=True)
-class ControlView:
+class ControlView(msgspec.Struct, frozen=True):
     """`short` is for the top of the page; `panels` is empty where no pair was measured."""
 
     sentence: str

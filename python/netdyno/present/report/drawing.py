@@ -8,12 +8,12 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, partial
 from html import escape
 from typing import Any
 
 import matplotlib as mpl
+import msgspec
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -60,8 +60,7 @@ STYLE: dict[Any, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(msgspec.Struct, frozen=True):
     """One finished figure: a title, an SVG, and the same in words for readers who do not see it."""
 
     title: str

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from netdyno.present import templates
 from netdyno.present.export.schema import CellEntry, Export, FigureEntry, TrialEntry
@@ -15,8 +17,7 @@ RUN, QUESTION, WORKLOAD, CONTESTANT, LEVEL = "run", "question", "workload", "con
 Value = str | int | float | None
 
 
-@dataclass(frozen=True)
-class Sheet:
+class Sheet(msgspec.Struct, frozen=True):
     """Rows as long as `columns`; None where there is no such figure."""
 
     title: str
@@ -24,8 +25,7 @@ class Sheet:
     rows: tuple[tuple[Value, ...], ...]
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A run's export, with its page's names for the workloads and levels of questions."""
 
     run: str

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
@@ -29,16 +29,14 @@ MOST_TICKS = 4
 """Ticks on each side of "the same"."""
 
 
-@dataclass(frozen=True)
-class FlipLegendEntry:
+class FlipLegendEntry(msgspec.Struct, frozen=True):
     """An entry of the legend; `contestant` is empty for a group, and where no contestant is meant."""
 
     text: str
     contestant: str
 
 
-@dataclass(frozen=True)
-class FlipView:
+class FlipView(msgspec.Struct, frozen=True):
     anchor: str
     title: str
     verdict: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
 from netdyno.kit import quantities
@@ -16,8 +17,7 @@ from netdyno.present.report.panels import FACTOR_AXES
 from netdyno.present.report.theme import HEAT_STEPS
 
 
-@dataclass(frozen=True)
-class HeatCell:
+class HeatCell(msgspec.Struct, frozen=True):
     """A cell. `step` is its colour, None where there is no figure. `tip` is its full text, `mark` the mark of its loss,
     `struck` whether trials in it are excluded, `published` the source's figure there."""
 
@@ -29,14 +29,12 @@ class HeatCell:
     published: str = ""
 
 
-@dataclass(frozen=True)
-class HeatRow:
+class HeatRow(msgspec.Struct, frozen=True):
     label: str
     cells: tuple[HeatCell, ...]
 
 
-@dataclass(frozen=True)
-class HeatPanel:
+class HeatPanel(msgspec.Struct, frozen=True):
     """Rows from the top: the greatest level of `across` first, as on an axis."""
 
     title: str

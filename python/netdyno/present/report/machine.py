@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -39,8 +39,7 @@ UNITS = ("round trips per second", "steps per second", "steps per second")
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
-class TimelinePoint:
+class TimelinePoint(msgspec.Struct, frozen=True):
     """Neighbouring trials: when the first began, in seconds, and one figure of all of them."""
 
     at_s: float
@@ -50,8 +49,7 @@ class TimelinePoint:
     struck: bool
 
 
-@dataclass(frozen=True)
-class MachineView:
+class MachineView(msgspec.Struct, frozen=True):
     sentences: tuple[str, ...]
     note: str
     panels: tuple[Panel, ...]
@@ -59,8 +57,7 @@ class MachineView:
     trials: int
 
 
-@dataclass(frozen=True)
-class AgainView:
+class AgainView(msgspec.Struct, frozen=True):
     """Trials, and slices of trials, that were retried because the machine was disturbed, or that stayed disturbed."""
 
     sentence: str

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter
@@ -44,8 +44,7 @@ _TICKS: Mapping[Callable[[float], str], tuple[Callable[[float], str], tuple[floa
 """The format of ticks by the format of values, and the scales in which they are round."""
 
 
-@dataclass(frozen=True)
-class Extent:
+class Extent(msgspec.Struct, frozen=True):
     """The range of a metric's figures over all panels; a logarithmic axis has values above 0 only."""
 
     low: float

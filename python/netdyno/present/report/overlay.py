@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from matplotlib.axes import Axes
 
 from netdyno.analysis.found.compare import SideBySide
@@ -25,8 +25,7 @@ MOST_RUNS = len(FILLS)
 HEADINGS = ("question", "contestant", "load", "metric", "first run", "run", "its figure", "change", "95% interval")
 
 
-@dataclass(frozen=True)
-class LegendRun:
+class LegendRun(msgspec.Struct, frozen=True):
     """An entry of the legend of runs."""
 
     run: str
@@ -34,16 +33,14 @@ class LegendRun:
     dash: str
 
 
-@dataclass(frozen=True)
-class OverlayQuestion:
+class OverlayQuestion(msgspec.Struct, frozen=True):
     name: str
     workload: str
     contestants: tuple[str, ...]
     panels: tuple[Panel, ...]
 
 
-@dataclass(frozen=True)
-class OverlayView:
+class OverlayView(msgspec.Struct, frozen=True):
     runs: tuple[LegendRun, ...]
     questions: tuple[OverlayQuestion, ...]
     apart: tuple[str, ...]
@@ -135,8 +132,7 @@ def _draw_question(name: str, analyses: Sequence[Analysis], looks: Sequence[Styl
     return OverlayQuestion(name, first.scenario.workload, tuple(contestants), tuple(panels))
 
 
-@dataclass(frozen=True)
-class _RunWithQuestion:
+class _RunWithQuestion(msgspec.Struct, frozen=True):
     """A run with the same question, the `number`th of `of` runs."""
 
     run_id: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 from matplotlib.axes import Axes
 
 from netdyno.analysis.found.cells import CellFigures, Estimate, LevelInfo
@@ -51,8 +51,7 @@ Ready = Callable[[Axes], None]
 NONE_LOST = Estimate(0.0, None, ())
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(msgspec.Struct, frozen=True):
     """The levels that one panel draws: along `factor` (None: they cannot be put on an axis), all else being equal."""
 
     factor: str | None
@@ -285,8 +284,7 @@ def _draw_curve(findings: ScenarioFindings, level: LevelInfo, looks: Styles, nam
 # --- cost --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Bars:
+class Bars(msgspec.Struct, frozen=True):
     """A horizontal bar per contestant, stacked from parts: the first solid, the second lighter."""
 
     title: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 MARGIN = 0.06
 LEAST_SPAN = 1.025
@@ -19,8 +20,7 @@ TICKS_APART = 18
 """The least distance of ticks in percent of the width, so that no label is on top of another."""
 
 
-@dataclass(frozen=True)
-class Tick:
+class Tick(msgspec.Struct, frozen=True):
     at: float
     label: str
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+import msgspec
 
 from netdyno.analysis.found.cells import BoundDirection
 from netdyno.analysis.found.exclusions import Fault
@@ -23,8 +24,7 @@ TITLES = {"cpu": "CPU per message", "memory": "peak memory"}
 """Titles where there is room for more than a metric's short title."""
 
 
-@dataclass(frozen=True)
-class ScoreColumn:
+class ScoreColumn(msgspec.Struct, frozen=True):
     """A column. `short` heads it where there is little room; `explained` describes it in full. `lost`: it is the share
     of lost messages, which has no rank."""
 
@@ -34,8 +34,7 @@ class ScoreColumn:
     lost: bool = False
 
 
-@dataclass(frozen=True)
-class ScoreCell:
+class ScoreCell(msgspec.Struct, frozen=True):
     """A figure. `bound` is "", "at least" or "at most". `rank` is empty where there is none; `best`: none is ranked
     above it, and some are below. `warns`: a loss above the bound."""
 
@@ -55,16 +54,14 @@ class ScoreCell:
         return f"rank {self.rank.replace('=', ', shared')}" if self.rank else ""
 
 
-@dataclass(frozen=True)
-class ScoreRow:
+class ScoreRow(msgspec.Struct, frozen=True):
     """A contestant. `cells` is empty where it has no figure."""
 
     contestant: str
     cells: tuple[ScoreCell, ...]
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Contestants that are ranked among themselves; `reason` says why separately, and is empty for the first group."""
 
     reason: str
@@ -72,8 +69,7 @@ class Group:
     lossy: bool = False
 
 
-@dataclass(frozen=True)
-class Scoreboard:
+class Scoreboard(msgspec.Struct, frozen=True):
     columns: tuple[ScoreColumn, ...]
     groups: tuple[Group, ...]
     note: str

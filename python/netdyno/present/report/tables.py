@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.kit.quantities import DASH
 from netdyno.kit.statistics.stats import Interval
 
 
-@dataclass(frozen=True)
-class ReportTable:
+class ReportTable(msgspec.Struct, frozen=True):
     """Headings with their units, and rows of the same length."""
 
     headings: tuple[str, ...]

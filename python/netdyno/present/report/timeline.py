@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.analysis.found.cells import CellFigures
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
@@ -12,8 +13,7 @@ MOST_POINTS = 40_000
 """Points of a whole page, about a third of a megabyte; beyond it neighbours are averaged, and the step says so."""
 
 
-@dataclass(frozen=True)
-class TimelineTrace:
+class TimelineTrace(msgspec.Struct, frozen=True):
     """One trial: which contestant (by number), which block, completions per second per step. `lost` is its share of
     lost messages and `above` whether that is more than the bound; None where none can be lost."""
 
@@ -24,8 +24,7 @@ class TimelineTrace:
     above: bool
 
 
-@dataclass(frozen=True)
-class LevelTraces:
+class LevelTraces(msgspec.Struct, frozen=True):
     label: str
     step_s: float
     traces: tuple[TimelineTrace, ...]

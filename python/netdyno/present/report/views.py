@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.analysis.found.cells import CellFigures, Estimate, LossOfTrial
 from netdyno.analysis.found.notices import Unsafe
@@ -30,8 +31,7 @@ from netdyno.present.report.tables import ReportTable, make_cell, make_count, ma
 from netdyno.question.contestants import codesize
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """A place in a forest plot, in percent of its width; low and high are None where there is no interval."""
 
     at: float
@@ -39,8 +39,7 @@ class Mark:
     high: float | None
 
 
-@dataclass(frozen=True)
-class Rank:
+class Rank(msgspec.Struct, frozen=True):
     """One row of a ranking, ready to print."""
 
     rank: str
@@ -57,8 +56,7 @@ class Rank:
     """The leader's figure over the same loads and blocks, where it is not the one in the leader's own row."""
 
 
-@dataclass(frozen=True)
-class ScenarioView:
+class ScenarioView(msgspec.Struct, frozen=True):
     anchor: str
     findings: ScenarioFindings
     answer: verdict.AnswerText
@@ -197,8 +195,7 @@ def _describe_certainty(findings: ScenarioFindings) -> str:
 # --- claims ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ClaimView:
+class ClaimView(msgspec.Struct, frozen=True):
     """One row of the table of verdicts, and the comparisons that it rests on."""
 
     judged: JudgedClaim
@@ -324,8 +321,7 @@ def format_with_interval(estimate: Estimate, speak: Callable[[float], str]) -> s
     return f"{speak(estimate.value)} [{speak(estimate.interval.low)}, {speak(estimate.interval.high)}]"
 
 
-@dataclass(frozen=True)
-class FigureColumn:
+class FigureColumn(msgspec.Struct, frozen=True):
     """A column of the table of all figures. `speak` formats its values, where not as the metric does."""
 
     heading: str

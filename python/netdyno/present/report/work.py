@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.analysis.found.cells import CellFigures, Estimate
 from netdyno.analysis.found.notices import Work
@@ -18,8 +19,7 @@ SAME_BYTES = 0.01
 """Contestants whose bytes per message differ by no more than this share move the same."""
 
 
-@dataclass(frozen=True)
-class WorkView:
+class WorkView(msgspec.Struct, frozen=True):
     """The work at one level. `same_bytes` is a sentence on whether all moved the same; `untraced` lists the contestants
     whose calls were not traced, and why."""
 

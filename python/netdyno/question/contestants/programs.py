@@ -10,13 +10,14 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 PATIENCE_S = 20.0
 """The limit for an answer that takes a tenth of a second, on a busy machine."""
 
 
-class Program(NamedTuple):
+class Program(msgspec.Struct, frozen=True):
     """A program: the need's name, the environment variable that names the program where it is not on PATH, the
     beginning of its answer to `question`, and how to get it. `commands`: its names on PATH, of which the first that is
     there counts; empty: the need's."""

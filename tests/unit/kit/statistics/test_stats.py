@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from netdyno.kit.statistics import stats
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
@@ -195,7 +195,7 @@ def test_names_and_their_order_do_not_matter(logs: list[list[float]], names: lis
     renamed = {(comparison.a, comparison.b): comparison for comparison in family(of_logs(logs, "".join(names)))}
     for (first, second), comparison in by_names.items():
         renamed_comparison = renamed[names["abc".index(first)], names["abc".index(second)]]
-        assert dataclasses.replace(renamed_comparison, a=first, b=second) == comparison
+        assert replace(renamed_comparison, a=first, b=second) == comparison
 
 
 @given(LOGS, st.floats(1e-6, 1e6))
@@ -245,7 +245,7 @@ def test_spread_is_borrowed_on_the_same_axis_only() -> None:
     rough = [stats.comparison("a", name, pairs_of([0.1, 2, -1, 0.5, -2]), axis="p99") for name in "bcd"]
     apart, together = stats.corrected([*quiet, *rough]), stats.corrected(quiet, stats.LEVEL / 2)
     assert apart[:3] == tuple(
-        dataclasses.replace(comparison, p_corrected=separate.p_corrected)
+        replace(comparison, p_corrected=separate.p_corrected)
         for comparison, separate in zip(together, apart, strict=False)
     )
 

@@ -98,7 +98,7 @@ for _figure in ("p50", "p90", "p99", "p999", "max", "mean"):
 def spoilt(change: FieldChange) -> tuple[LoadResult, ServerObservation, TrialResources]:
     where, _, path = change[0].partition(".")
     arguments = {"load": LOAD, "server": SERVER, "limits": LIMITS}
-    return tuple((arguments | {where: changed(arguments[where], path, change[1])}).values())  # type: ignore[return-value]
+    return tuple((arguments | {where: changed(arguments[where], path, change[1])}).values())
 
 
 def judged(what: LoadResult = LOAD, limits: TrialResources = LIMITS) -> Audit:
@@ -180,7 +180,7 @@ def test_a_window_without_an_answer_is_another_audits() -> None:
 
 
 def test_both_sides_together_use_no_more_than_the_cores_that_they_share() -> None:
-    shared = LIMITS._replace(server_cores=2, generator_cores=2)
+    shared = msgspec.structs.replace(LIMITS, server_cores=2, generator_cores=2)
     assert judged(limits=shared).passed
     audit = plausible(LOAD, observed(cpu_s=1.95), shared)
     assert not audit.passed
@@ -189,11 +189,11 @@ def test_both_sides_together_use_no_more_than_the_cores_that_they_share() -> Non
 
 
 def test_cpu_counts_until_the_last_answers_of_each_slice_have_come() -> None:
-    late = LIMITS._replace(overrun_s=0.5)
+    late = msgspec.structs.replace(LIMITS, overrun_s=0.5)
     assert plausible(LOAD, observed(cpu_s=1.55), late).passed
     assert "CPU of the server (s): 1.65, at most 1.605" in plausible(LOAD, observed(cpu_s=1.65), late).detail
     assert not plausible(LOAD, observed(cpu_s=1.55), LIMITS).passed
-    shared = late._replace(server_cores=2, generator_cores=2)
+    shared = msgspec.structs.replace(late, server_cores=2, generator_cores=2)
     assert plausible(LOAD, observed(cpu_s=2.75), shared).passed
     assert not plausible(LOAD, observed(cpu_s=2.95), shared).passed
 
@@ -203,7 +203,7 @@ def test_cpu_counts_until_the_last_answers_of_each_slice_have_come() -> None:
 
 def over(size: int, rate_hz: int | None, url: str = "tcp://10.77.0.1:7000") -> Audit:
     """Return the audit of a thousand messages a second of this size."""
-    return judged(load(size=size, url=url), LIMITS._replace(rate_hz=rate_hz, delay_s=0.0))
+    return judged(load(size=size, url=url), msgspec.structs.replace(LIMITS, rate_hz=rate_hz, delay_s=0.0))
 
 
 def test_a_full_link_passes_and_one_that_carries_more_than_all_does_not() -> None:
@@ -226,7 +226,7 @@ def test_datagrams_bear_their_own_headers() -> None:
 def test_a_broadcast_counts_for_each_that_got_it() -> None:
     crowd = changed(LOAD, "messages.expected", 10_000)
     crowd = changed(changed(crowd, "messages.received", 10_000), "bytes.received", 310_000)
-    assert judged(crowd, LIMITS._replace(rate_hz=3_000_000)).passed
+    assert judged(crowd, msgspec.structs.replace(LIMITS, rate_hz=3_000_000)).passed
     audit = judged(crowd)
     assert not audit.passed
     assert "back over the link" in audit.detail
@@ -237,11 +237,11 @@ def test_messages_may_cross_the_link_outside_the_window() -> None:
     """Messages in flight at either end of the window count, for the longest response time."""
     assert not over(1460, 8_000_000).passed
     slow = load(size=1460, service_ns=500 * MS, connections=500)
-    assert judged(slow, LIMITS._replace(rate_hz=8_000_000, delay_s=0.0)).passed
+    assert judged(slow, msgspec.structs.replace(LIMITS, rate_hz=8_000_000, delay_s=0.0)).passed
 
 
 def test_no_delay_and_an_open_loop_hold_nothing_against_anybody() -> None:
-    bare = LIMITS._replace(rate_hz=None, delay_s=0.0)
+    bare = msgspec.structs.replace(LIMITS, rate_hz=None, delay_s=0.0)
     quick = load(service_ns=1100, arrivals="constant")
     assert judged(quick, bare).passed
     assert not judged(quick).passed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from netdyno.measure.machine.links.network import MACHINE, Network, NetworkNeeds, NoNetworkError, make_network
@@ -27,7 +28,9 @@ def test_a_trial_is_placed_where_the_run_is(run_network: Network, tmp_path: Path
         assert network is run_network
 
 
-@pytest.mark.parametrize(("run_network", "has"), [(MACHINE, "one"), (BETWEEN._replace(load_hosts=2), "2")])
+@pytest.mark.parametrize(
+    ("run_network", "has"), [(MACHINE, "one"), (msgspec.structs.replace(BETWEEN, load_hosts=2), "2")]
+)
 def test_a_load_of_more_hosts_than_there_are_is_skipped(run_network: Network, has: str, tmp_path: Path) -> None:
     requested = settings(PLAIN, {"client-hosts": 3})
     with (
@@ -38,7 +41,7 @@ def test_a_load_of_more_hosts_than_there_are_is_skipped(run_network: Network, ha
 
 
 def test_what_lies_between_machines_is_their_lan(tmp_path: Path) -> None:
-    cable = BETWEEN._replace(is_lan=True)
+    cable = msgspec.structs.replace(BETWEEN, is_lan=True)
     with make_network(TRANSPORTS["tcp"], settings(PLAIN, {"link": "lan"}), place(cable, tmp_path)) as network:
         assert network is cable
 
@@ -64,7 +67,7 @@ def test_a_lan_of_a_rate_is_made_within_one_machine(tmp_path: Path) -> None:
     requested = settings(PLAIN, {"link": "lan", "link-rate": "100mbit"})
     with (
         pytest.raises(NoNetworkError, match="the link lan at 100mbit lies within one machine"),
-        make_network(TRANSPORTS["tcp"], requested, place(BETWEEN._replace(is_lan=True), tmp_path)),
+        make_network(TRANSPORTS["tcp"], requested, place(msgspec.structs.replace(BETWEEN, is_lan=True), tmp_path)),
     ):
         pytest.fail("placed")
 

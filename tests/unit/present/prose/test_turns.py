@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from msgspec.structs import replace
 
 from netdyno.analysis.found.notices import MeasuredAlone
 from netdyno.present.prose.turns import describe_turns
@@ -16,6 +16,6 @@ def test_a_room_in_turns_is_called_the_beginning_of_a_load() -> None:
     assert text.startswith("In turns, these are figures of the first 0.2 s of a load")
     assert describe_turns(findings["echo"]) == ()
     names = tuple(standing.contestant for standing in findings["chat"].standings)
-    alone = dataclasses.replace(findings["chat"], alone=(MeasuredAlone(names, "turns are off"),))
+    alone = replace(findings["chat"], alone=(MeasuredAlone(names, "turns are off"),))
     assert len(describe_turns(alone)) == 1
     assert "first 0.2 s" not in describe_turns(alone)[0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -149,7 +147,7 @@ def test_switches_that_none_counted_are_unknown() -> None:
     assert METRICS["switches"].of(gone[0], gone[0].load) is None
     assert any("Context switches per message: an unknown number against" in text for text in list_evidence(echo))
     with undrawn():
-        assert "unknown" in render_html(dataclasses.replace(emptied, scenarios=(echo,)))
+        assert "unknown" in render_html(replace(emptied, scenarios=(echo,)))
     assert "an unknown number" not in " ".join(list_evidence(scenario(analysed(run), "echo")))
 
 
@@ -199,8 +197,8 @@ def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(analysis
 def test_from_double_upwards_a_gap_is_a_multiple(analysis: Analysis, ratio: float, gap: str) -> None:
     """In these comparisons the leader is `b`."""
     echo = scenario(analysis, "echo")
-    family = tuple(dataclasses.replace(comparison, ratio=1 / ratio) for comparison in echo.comparisons)
-    assert f", {gap} asio-coroutines, the next" in answer(dataclasses.replace(echo, comparisons=family)).sentence
+    family = tuple(replace(comparison, ratio=1 / ratio) for comparison in echo.comparisons)
+    assert f", {gap} asio-coroutines, the next" in answer(replace(echo, comparisons=family)).sentence
 
 
 def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy: ScenarioFindings) -> None:
@@ -222,10 +220,9 @@ def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy
 def test_a_server_that_is_faulty_is_not_reported_again_among_those_that_lost_too_much(lossy: ScenarioFindings) -> None:
     fault = (Fault("died", 1, 5, "it was gone"),)
     faulty = tuple(
-        dataclasses.replace(standing, faults=fault if standing.contestant == REUSEPORT else ())
-        for standing in lossy.standings
+        replace(standing, faults=fault if standing.contestant == REUSEPORT else ()) for standing in lossy.standings
     )
-    assert "Ranked separately, as they lost" not in answer(dataclasses.replace(lossy, standings=faulty)).sentence
+    assert "Ranked separately, as they lost" not in answer(replace(lossy, standings=faulty)).sentence
 
 
 def test_where_everybody_lost_too_much_the_sentence_that_names_the_first_says_so() -> None:

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from netdyno.kit import quantities
 from netdyno.measure.machine.links import wan
 from netdyno.measure.machine.links.namespace import NotAllowedError
@@ -49,7 +51,7 @@ _DEVIATIONS = 4.0
 """The tolerance of the loss, in standard deviations of a share of so many datagrams, beside _LOSS_TOLERANCE."""
 
 
-class LinkMeasurement(NamedTuple):
+class LinkMeasurement(msgspec.Struct, frozen=True):
     """The result of a measurement: of `sent` datagrams `arrived` came to the server's end, and `returned` of these came
     back. The round trips are those of the returned datagrams, None where none came back."""
 

@@ -10,8 +10,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from netdyno.kit.errors import UserError
 from netdyno.measure.machine.links import namespace_child
@@ -25,8 +26,7 @@ class NotAllowedError(Exception):
     """The system does not allow a namespace here; the text says why."""
 
 
-@dataclass(frozen=True)
-class Namespace:
+class Namespace(msgspec.Struct, frozen=True):
     """A namespace that lives as long as the process `pid` that keeps it. Its first interface is `lo`, which is up.
 
     `enter`, put before a command, runs it inside, under the same process id. The kernel's counters of the namespace are

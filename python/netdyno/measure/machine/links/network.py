@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from netdyno.kit.units import parse_rate
 from netdyno.measure.machine.links import lan, wan
@@ -21,7 +22,7 @@ class NoNetworkError(Exception):
     """The trial cannot run on this system; the text is the reason of the skip."""
 
 
-class Network(NamedTuple):
+class Network(msgspec.Struct, frozen=True):
     """`server` and `load` stand before the commands of the programs of the trial, `address` is the server's; `counters`
     is where the kernel counts what the server sends and receives. `relay` is the program that makes the link, if any.
     `paced`: the kernel is the link, and sends frames by timers of its own, in time that is no process's. `load_hosts`:
@@ -40,7 +41,7 @@ class Network(NamedTuple):
 MACHINE = Network((), (), Path("/proc/net"))
 
 
-class NetworkNeeds(NamedTuple):
+class NetworkNeeds(msgspec.Struct, frozen=True):
     """The needs of a network of a trial: the cores of its programs, their log, the seed of random losses, and the
     network between its programs where no link is requested: this machine, or hosts of a cluster."""
 
@@ -103,10 +104,14 @@ def _join_ends(settings: Settings, place: NetworkNeeds) -> Iterator[Network]:
     try:
         if not settings.is_impaired:
             with lan.make_link(find_rate_hz(settings)) as ends:
-                yield _build_network(ends.server, ends.load)._replace(paced=find_rate_hz(settings) is not None)
+                yield msgspec.structs.replace(
+                    _build_network(ends.server, ends.load), paced=find_rate_hz(settings) is not None
+                )
         else:
             with wan.make_link(derive_terms(settings, place.seed), place.log, place.pinning) as ends:
-                yield _build_network(ends.server, ends.load, ends.relay)._replace(paced=ends.relay is None)
+                yield msgspec.structs.replace(
+                    _build_network(ends.server, ends.load, ends.relay), paced=ends.relay is None
+                )
     except NotAllowedError as error:
         raise NoNetworkError(f"the link {settings.link_words} is not available here: {error}") from error
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from netdyno.kit.paths import build_dir, relay_path
 from netdyno.kit.units import format_duration
 from netdyno.measure.machine.links import lan, relay
@@ -28,7 +30,7 @@ _MOST_FRAMES_HZ = 200_000
 _LEAST_LIMIT, _MOST_LIMIT = 16_384, 1 << 20  # frames; link/plan.cpp takes no more
 
 
-class Terms(NamedTuple):
+class Terms(msgspec.Struct, frozen=True):
     """The terms of the link, in each direction. `seed` is that of the relay's losses."""
 
     delay_s: float = 0.0

@@ -5,8 +5,8 @@ as it has."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from netdyno.kit.statistics import hdr
@@ -37,8 +37,7 @@ GRID_BOUND = 0.1
 """The largest distance of an arrival of constant gaps from its place at the 99th percentile, in gaps."""
 
 
-@dataclass(frozen=True)
-class CalibrationCase:
+class CalibrationCase(msgspec.Struct, frozen=True):
     """One trial. Its name is unique and goes before the names of its scores. `program` is the server's name."""
 
     name: str

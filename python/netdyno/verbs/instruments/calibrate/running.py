@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -55,8 +54,7 @@ class CaseResult(msgspec.Struct, frozen=True):
         return self.attempts[-1].passed
 
 
-@dataclass(frozen=True)
-class CalibrationPrograms:
+class CalibrationPrograms(msgspec.Struct, frozen=True):
     """The programs that are started, their cores and their priority; the servers by name."""
 
     servers: Mapping[str, tuple[str, ...]]

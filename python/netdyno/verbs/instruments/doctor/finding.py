@@ -7,6 +7,8 @@ import pkgutil
 from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
+import msgspec
+
 from netdyno.model.base import Frozen
 from netdyno.verbs.instruments.doctor.system import System
 
@@ -27,7 +29,7 @@ class Finding(Frozen):
     needs_root: bool = False
 
 
-class Opinion(NamedTuple):
+class Opinion(msgspec.Struct, frozen=True):
     """The judgement of a check on a system; the name and the effect belong to the check."""
 
     found: str

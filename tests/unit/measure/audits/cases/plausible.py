@@ -1,3 +1,5 @@
+import msgspec
+
 from netdyno.measure.audits.plausible import TrialResources, plausible
 from netdyno.model.load_result import Audit
 from tests.support.builders.made_load import load, observed
@@ -11,4 +13,4 @@ def fails() -> Audit:
 
 
 def passes() -> Audit:
-    return plausible(load(), observed(), MODEM._replace(rate_hz=10_000_000))
+    return plausible(load(), observed(), msgspec.structs.replace(MODEM, rate_hz=10_000_000))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from netdyno.measure.machine.links.namespace import NotAllowedError
 from netdyno.verbs.instruments.doctor.finding import DoctorVerdict, Opinion, check
 from netdyno.verbs.instruments.doctor.system import System
@@ -29,7 +31,9 @@ def syn_backlog(system: System) -> Opinion:
     """net.ipv4.tcp_max_syn_backlog (tcp(7)); with cookies no client is turned away, so little is lost."""
     opinion = _judge_sysctl(system, "net.ipv4.tcp_max_syn_backlog", _LEAST_BACKLOG, _LEAST_BACKLOG)
     cookies = system.text("/proc/sys/net/ipv4/tcp_syncookies") in ("1", "2")
-    return opinion._replace(verdict="could be better") if opinion.verdict == "bad" and cookies else opinion
+    return (
+        msgspec.structs.replace(opinion, verdict="could be better") if opinion.verdict == "bad" and cookies else opinion
+    )
 
 
 @check("ports", "A generator that has run out of ports cannot connect: its trials of many connections are invalid.")
