@@ -37,7 +37,7 @@ def test_the_first_level_that_none_is_proven_better_than_is_enough() -> None:
     assert (knob.gain.a, knob.gain.b) == (EPOLL, LOCK)
     (text,) = describe_knobs(findings)
     assert text.startswith("workers = 2: throughput is 48% above that of workers = 1 [+4")
-    assert text.endswith("; 4 brings nothing more that is proven.")
+    assert text.endswith("; 4 is not proven better.")
     assert text in answer(findings).sentence
 
 

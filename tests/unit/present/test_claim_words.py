@@ -46,7 +46,7 @@ below = 0.8
 """
 
 
-BOUNDS = "the generator was at its limit there, and figures that are bounds do not decide"
+BOUNDS = "the generator was at its limit there, and bounds give no verdict here"
 
 
 def faster_by(factor: float) -> ClaimTruth:
@@ -124,9 +124,9 @@ def test_an_undecided_claim_says_why_its_first_comparison_is_open_and_how_many_m
     assert claims.explain_no_verdict(few).endswith(f"against {LOCK}: too few blocks: 4, and a verdict needs 5")
     near = judged(made(FASTER, "throughput", faster_by(2)))
     assert " is not proven different from the threshold (p = " in claims.explain_no_verdict(near)
-    assert claims.explain_no_verdict(near).endswith("; by these figures, 1000 blocks would not decide")
+    assert claims.explain_no_verdict(near).endswith("; if these figures hold, even 1000 blocks would give no verdict")
     almost = judged(made(FASTER, "throughput", faster_by(2.002)))
-    assert re.search(r"; by these figures, \d+ blocks would decide$", claims.explain_no_verdict(almost))
+    assert re.search(r"; if these figures hold, \d+ blocks would give a verdict$", claims.explain_no_verdict(almost))
     in_each = judged(made(EVERYWHERE, "throughput", faster_by(2)))
     assert claims.explain_no_verdict(in_each).endswith("; and 5 more are open")
     zero = judged(made(TREND, "switches", at_connections(0)))

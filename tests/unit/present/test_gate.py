@@ -90,7 +90,9 @@ def test_a_ci_server_sees_what_fails_and_what_is_not_decided() -> None:
 
 def test_more_time_is_advised_only_where_it_helps() -> None:
     undecided = GateFindings(GATE, LINES[2:], (), "open", may_go_on=False)
-    assert gate.format_text(undecided).endswith("Not decided. More time, or a wider margin, would decide.")
+    assert gate.format_text(undecided).endswith(
+        "Not decided. A longer --time-budget or a wider --margin would give an answer."
+    )
     bound = GatedMetric("most", "throughput", 0.05, "bound", 20, 1.0, 1.0, 1.0, Interval(0.99, 1.01))
     assert gate.format_text(GateFindings(GATE, (bound,), (), "open", may_go_on=False)).endswith("\nNot decided.")
 

@@ -187,7 +187,7 @@ def assert_bound_holds_what_is_proven(findings: ScenarioFindings) -> int:
     """No rival is proven better than the first by more than the bound that the answer states; returns 1 where it
     states any."""
     text = verdict.answer(findings).sentence
-    bound = re.search(r"no rival is better (?:by more than ([\d.]+)% )?in", text)
+    bound = re.search(r"(?:no rival is better|at most ([\d.]+)% behind the best) in", text)
     if bound is None:
         return 0
     first = (findings.decision.taken or findings.decision.front)[0]
@@ -319,7 +319,7 @@ def test_a_small_bound_is_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "badge"), [(2, r"\w+ or \w+"), (3, r"\w+, \w+ or \w+"), (4, r"Any of 4 within \d\.\d+%")]
+    ("count", "badge"), [(2, r"\w+ or \w+"), (3, r"\w+, \w+ or \w+"), (4, r"Any of 4, equal within \d\.\d+%")]
 )
 def test_a_badge_names_up_to_three_equals(count: int, badge: str) -> None:
     findings = answered({name: {} for name in NAMES[:count]} | {"eel": {"throughput": 0.7}}, spread=0.001)
@@ -344,8 +344,8 @@ def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:
     assert re.fullmatch(r"Undecided: the difference is at most \d+%", verdict.make_badge(findings))
     estimate = re.search(
         r"are not proven different in throughput \(closed loop\): the difference is at most \d+%\. "
-        r"About ([\d,]+) more blocks? of this scenario \(([\d,]+) minutes?\) would decide between "
-        r"(ant and bee|bee and ant)\.",
+        r"About ([\d,]+) more blocks? of this scenario \(([\d,]+) minutes?\) would show whether "
+        r"(ant and bee|bee and ant) are equal within 5%\.",
         verdict.answer(findings).sentence,
     )
     assert estimate is not None
@@ -359,7 +359,7 @@ def test_more_blocks_decide_between_those_that_are_open() -> None:
     effects = {"ant": {"throughput": 1.01}, "bee": {}, "cat": {"spread": 0.12}}
     findings = answered(effects, spread=0.001, margin=0.05)
     assert findings.decision.open == ("ant", "cat")
-    assert " would decide between ant and cat." in verdict.answer(findings).sentence
+    assert " would show whether ant and cat are equal within 5%." in verdict.answer(findings).sentence
 
 
 def test_so_many_more_blocks_do_tell() -> None:

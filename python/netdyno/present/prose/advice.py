@@ -89,8 +89,8 @@ def _describe_certainty(advice: Advice) -> tuple[str, ...]:
         return (f"{worse}, after {after}.{rest}",)
     most = quantities.margin(advice.behind)
     times = "" if advice.behind < 2 else ", which is a very wide bound"
-    no_server = f"No server{condition} is better than {first} in {metric.title}"
-    return (f"{no_server} by more than {most} (95%, {after}){times}.{rest}",)
+    bound = f"{first} is at most {most} behind the best server{condition} in {metric.title}"
+    return (f"{bound} (95%, {after}){times}.{rest}",)
 
 
 # --- the objective -------------------------------------------------------------------------------------------------

@@ -49,8 +49,8 @@ def _describe_knob(knob: str, at: str, levels: Mapping[str, str], carried: Mappi
 def _describe_later(judged: KnobCapacities, levels: Mapping[str, str], carried: Mapping[str, Carried]) -> list[str]:
     texts = [f"{levels[name]} carries less ({_format_part(name, judged.enough, carried)})" for name in judged.less]
     if judged.equal:
-        verb = "carry" if len(judged.equal) > 1 else "carries"
-        texts.insert(0, f"{quantities.listed([levels[name] for name in judged.equal])} {verb} no more that is shown")
+        verb = "is" if len(judged.equal) == 1 else "are"
+        texts.insert(0, f"{quantities.listed([levels[name] for name in judged.equal])} {verb} not shown to carry more")
     return texts
 
 

@@ -84,7 +84,7 @@ def describe_lack(missing: Lacking) -> str:
             return f"{contestant} was skipped: {why}"
         case GeneratorAtLimit(contestant):
             where = f"with {contestant} " if contestant else ""
-            return f"{where}the generator was at its limit there, and figures that are bounds do not decide"
+            return f"{where}the generator was at its limit there, and bounds give no verdict here"
         case NotCounted(name, why):
             return f"the code of {name} was not counted{'' if why is None else f': {why}'}"
 
@@ -118,17 +118,17 @@ def explain_open(check: ComparisonResult, comparisons: int) -> str:
             )
         case "bound":
             return (
-                f"{format_effect(check)} is a bound and does not decide" if check.figures else "both sides are bounds"
+                f"{format_effect(check)} is a bound that gives no verdict" if check.figures else "both sides are bounds"
             )
         case "need":
-            return f"{format_effect(check)} decides nothing on this machine"
+            return f"{format_effect(check)} gives no verdict on this machine"
 
 
 def _describe_blocks_needed(check: ComparisonResult) -> str:
-    """Say how many blocks would decide it."""
+    """Say how many blocks would give a verdict."""
     if check.blocks_to_decide is None:
-        return f"by these figures, {quantities.plural(MANY_BLOCKS, 'block')} would not decide"
-    return f"by these figures, {quantities.plural(check.blocks_to_decide, 'block')} would decide"
+        return f"if these figures hold, even {quantities.plural(MANY_BLOCKS, 'block')} would give no verdict"
+    return f"if these figures hold, {quantities.plural(check.blocks_to_decide, 'block')} would give a verdict"
 
 
 # --- cells -----------------------------------------------------------------------------------------------------------

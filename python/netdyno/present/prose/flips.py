@@ -108,11 +108,11 @@ def _describe_bound(comparison: FlipFound, points: Sequence[LevelContrast]) -> s
 
 
 def _describe_blocks_needed(comparison: FlipFound) -> str:
-    """Say how many blocks would decide."""
+    """Say how many blocks would show which is better."""
     if comparison.pursuit is None:
         return ""
     known = [count for count in comparison.pursuit.needed.values() if count is not None]
-    return f"; about {max(known)} blocks per level would decide" if known else ""
+    return f"; about {max(known)} blocks per level would show which is better" if known else ""
 
 
 def _find_opponent(comparison: FlipFound, better: str) -> str:

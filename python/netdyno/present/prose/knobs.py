@@ -27,7 +27,7 @@ def _describe_knob(knob: Knob, title: str) -> str:
     head = f"{knob.knob} = {knob.levels[knob.enough]}{at}"
     parts = [f"{head}: {_describe_gain(knob, title)}"]
     if knob.equal:
-        parts.append(f"{_list_levels(knob, knob.equal)} {_bring(knob.equal)} nothing more that is proven")
+        parts.append(f"{_list_levels(knob, knob.equal)} {'is' if len(knob.equal) == 1 else 'are'} not proven better")
     parts += [f"{knob.levels[comparison.a]} is worse ({_change(comparison)})" for comparison in knob.worse]
     return f"{'; '.join(parts)}."
 
@@ -49,10 +49,6 @@ def _describe_gain(knob: Knob, title: str) -> str:
 
 def _list_levels(knob: Knob, names: Sequence[str]) -> str:
     return quantities.listed([knob.levels[name] for name in names])
-
-
-def _bring(names: Sequence[str]) -> str:
-    return "bring" if len(names) > 1 else "brings"
 
 
 def _change(comparison: Comparison) -> str:

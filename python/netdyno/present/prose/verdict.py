@@ -60,7 +60,7 @@ MOST_COSTS = 3
 WHAT_HOLDS = (
     "A difference is stated only where its interval excludes zero. In a scenario, all intervals of the ranked metric "
     "hold together with 95% confidence, and so do those of the other axes, and the one-sided bounds against the best "
-    '("equal within", "no rival is better by more than"). In simulations of equal servers, at most '
+    '("equal within", "behind the best"). In simulations of equal servers, at most '
     "5.5% of scenarios state a difference in the ranked metric and 5.1% on another axis. With one server slow in one "
     "trial of ten: 5.7% and 6.5%."
 )
@@ -288,7 +288,7 @@ def _answer_decision(speech: Speech) -> AnswerText:
 
 
 def make_badge(findings: ScenarioFindings) -> str:
-    """Return which to take, in a few words: "a", "a or b", "Any of 5 within 4%", or that it is undecided."""
+    """Return which to take, in a few words: "a", "a or b", "Any of 5, equal within 4%", or that it is undecided."""
     decision = findings.decision
     if decision.verdict in ("winner", "equal"):
         return _name_recommended(decision, Speech(findings))
@@ -299,7 +299,7 @@ def make_badge(findings: ScenarioFindings) -> str:
 
 def _name_recommended(decision: Decision, speech: Speech) -> str:
     if len(decision.taken) > MOST_IN_BADGE:
-        return f"Any of {len(decision.taken)} within {format_bound(decision.within)}"
+        return f"Any of {len(decision.taken)}, equal within {format_bound(decision.within)}"
     return quantities.listed([speech.says[name] for name in decision.taken], "or")
 
 
@@ -343,7 +343,7 @@ def _describe_equal(speech: Speech) -> str:
     decision = speech.decision
     far = [name for name in decision.tied if name not in decision.near]
     margin = quantities.share(speech.scenario.margin)
-    rest = f" {speech.list_names(far)} may be more than {margin} worse." if far else ""
+    rest = f" {speech.list_names(far)} may be as good, or worse by more than {margin}." if far else ""
     return f"{_describe_close(speech)}.{rest}{_describe_more_time(speech)}{_describe_few_blocks(speech)}"
 
 
@@ -353,8 +353,8 @@ def _describe_close(speech: Speech) -> str:
     metric = f"in {speech.name_subject()}{speech.generator_in_it}"
     within = format_bound(decision.within)
     if len(decision.near) == 1:
-        better = f"better {metric}" if decision.within == 1 else f"better by more than {within} {metric}"
-        return f"Take {take}: no rival is {better}"
+        near = "no rival is better" if decision.within == 1 else f"it is at most {within} behind the best"
+        return f"Take {take}: {near} {metric}"
     alike = f"equal within {within} {metric}"
     if decision.near != decision.tied:
         alike = f"at most {within} behind the best {metric}"
@@ -401,20 +401,21 @@ def _describe_bound(decision: Decision) -> str:
 
 
 def _describe_more_time(speech: Speech) -> str:
-    """Say how much longer it would take to decide, and between which."""
+    """Say how much longer it would take to show whether the best are equal, and which these are."""
     decision = speech.decision
     if decision.blocks_to_settle is None:
         return ""
     blocks = f"About {decision.blocks_to_settle:,} more block{'s' if decision.blocks_to_settle > 1 else ''}"
     leader, *rivals = (speech.says[name] for name in decision.open)
     facing = quantities.listed(rivals) if len(rivals) < MOST_IN_BADGE else f"its {len(rivals)} nearest rivals"
+    margin = quantities.share(speech.scenario.margin)
     if decision.seconds_to_settle is None:
-        return f" {blocks} would decide between {leader} and {facing}."
+        return f" {blocks} would show whether {leader} and {facing} are equal within {margin}."
     seconds = math.ceil(decision.seconds_to_settle)
     time = (
         quantities.plural(seconds, "second") if seconds < 60 else quantities.plural(math.ceil(seconds / 60), "minute")
     )
-    return f" {blocks} of this scenario ({time}) would decide between {leader} and {facing}."
+    return f" {blocks} of this scenario ({time}) would show whether {leader} and {facing} are equal within {margin}."
 
 
 def _describe_few_blocks(speech: Speech) -> str:
