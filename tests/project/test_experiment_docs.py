@@ -1,4 +1,5 @@
-"""docs/experiments.md explains every key of an experiment file and none besides, and its example is one."""
+"""Every key of an experiment file is in `netdyno list keys` or explained in docs/experiments.md, and none besides; its
+examples are experiments."""
 
 from __future__ import annotations
 
@@ -10,14 +11,16 @@ from netdyno.kit.paths import ROOT
 from netdyno.model.metrics import CLAIMED, WHYS
 from netdyno.model.options import LOAD, SCENARIO, SERVER, SHARED, SIDES
 from netdyno.question import budgets, claims, experiment, figures, flips, scenarios
+from netdyno.verbs import listing
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text()
 CHAPTERS = dict(re.findall(r"^## `?\[?([\w. '-]+?)\]?`?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+LISTED = {str(row["key"]): row for row in listing.list_keys() if row["table"] != "server"}
+LISTED_OF_SERVERS = [row["key"] for row in listing.list_keys() if row["table"] == "server"]
 KEYS = {
-    "The experiment": {*experiment.TOP_KEYS, *experiment.INCLUDE_KEYS},
-    "A scenario": set(scenarios.SCENARIO_KEYS) - set(SHARED),
+    "The experiment": {*experiment.TOP_KEYS, *experiment.INCLUDE_KEYS} - LISTED.keys(),
+    "A scenario": set(scenarios.SCENARIO_KEYS) - set(SHARED) - LISTED.keys(),
     "A size": {*budgets.BUDGET_KEYS, *budgets.SCENARIO_KEYS},
-    "scenario.server": tuple(SERVER),
     "scenario.factors": (*(name for name in LOAD if name in SERVER), *SIDES),
     "A claim": claims.CLAIM_KEYS,
     "A figure": (
@@ -26,7 +29,7 @@ KEYS = {
         | set(figures.PUBLISHED_KEYS)
     ),
     "A flip": flips.KEYS,
-    "A claim's test": {key for keys in claims.TEST_KEYS.values() for key in keys} | {*claims.ANY_TEST, *CLAIMED},
+    "A claim's test": {key for keys in claims.TEST_KEYS.values() for key in keys} | {*claims.ANY_TEST},
 }
 
 
@@ -96,10 +99,13 @@ def test_the_example_is_an_experiment() -> None:
     assert parsed.scenarios[0].factors["both.nodelay"] == ("on", "off")
 
 
-def test_the_stated_defaults_are_the_defaults() -> None:
-    stated = {}
-    for (key, *_), text in items("A scenario"):
-        if match := re.search(r"`([^`]+)` \(default|\(default `?([^`,)]+)", text):
-            stated[key] = match[1] or match[2]
-    assert stated == {key: SCENARIO[key].takes.text(SCENARIO[key].default) for key in stated}
-    assert len(stated) >= 10
+def test_every_option_is_listed_with_its_default_and_its_words() -> None:
+    assert set(SCENARIO) <= LISTED.keys()
+    assert list(SERVER) == LISTED_OF_SERVERS
+    assert LISTED["link"]["default"] == "loopback"
+    assert str(LISTED["link"]["meaning"]).endswith("(loopback, lan, wan)")
+    assert (LISTED["aa-share"]["default"], LISTED["link"]["table"]) == ("0.05", "experiment or scenario")
+
+
+def test_every_metric_of_claims_is_listed() -> None:
+    assert [row["metric"] for row in listing.list_metrics()] == list(CLAIMED)

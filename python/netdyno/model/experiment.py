@@ -125,8 +125,12 @@ class Conditions(OwnRequests, kw_only=True):
     placement: Annotated[
         Placement, Option(word(*get_args(Placement)), "Server and load on cores apart, or both on all.", "cores")
     ] = "apart"
-    arrivals: Annotated[Arrivals, Option(word(*get_args(Arrivals)), "constant or poisson.", "own")] = "closed"
-    client: Annotated[str, Option(NAME, "The program that makes the load.", "load")] = GENERATOR
+    arrivals: Annotated[
+        Arrivals, Option(word(*get_args(Arrivals)), "closed: a reply triggers the next message; else at a rate.", "own")
+    ] = "closed"
+    client: Annotated[
+        str, Option(NAME, "The program that makes the load: netdyno-load or a folder in clients/.", "load")
+    ] = GENERATOR
     connections: Annotated[Whole, Option(whole(1), "How many clients.", "load", short="c")] = 100
     busy_connections: Annotated[
         Whole | None, Option(whole(1), "How many of them send; the others stay idle (default: all).", "load")
@@ -139,9 +143,9 @@ class Conditions(OwnRequests, kw_only=True):
         Number, Option(DURATION, "How often the generator looks at its sockets at most.", "load")
     ] = 0.0
     rate: Annotated[Number | None, Option(RATE, "Messages per second of all connections.", "load")] = None
-    rate_per_connection: Annotated[Number | None, Option(RATE, "Messages per second of each connection.", "load")] = (
-        None
-    )
+    rate_per_connection: Annotated[
+        Number | None, Option(RATE, "Messages per second of each connection, in place of rate.", "load")
+    ] = None
     size: Annotated[Whole, Option(whole(28), "Bytes of a message.", "load")] = 31
     nodelay: Annotated[OnOff, Option(word(*get_args(OnOff)), "TCP_NODELAY of the load.", "load")] = "on"
     write_mode: Annotated[
@@ -166,14 +170,19 @@ class Conditions(OwnRequests, kw_only=True):
     slow_readers: Annotated[Whole, Option(whole(0), "chat: how many clients read slowly.", "load")] = 0
     connect_rate: Annotated[
         Number | Literal["burst", "connections", "when-due"],
-        Option(CONNECT_RATE, "Connections opened a second; when-due: each for its first message.", "load"),
+        Option(
+            CONNECT_RATE,
+            "Connections opened a second; connections: as many as there are; burst: all at once; when-due: each for its "
+            "first message.",
+            "load",
+        ),
     ] = "burst"
     connect_timeout_s: Annotated[Number, Option(TIME, "How long a connect may take.", "load")] = 5.0
     start: Annotated[
         Start, Option(word(*get_args(Start)), "chat: send when all are connected, or each at once.", "load")
     ] = "together"
     failed_connects: Annotated[
-        FailedConnects, Option(word(*get_args(FailedConnects)), "Verdict on trials with failed connects.", "own")
+        FailedConnects, Option(word(*get_args(FailedConnects)), "Whether failed connects make a trial invalid.", "own")
     ] = "strike-out"
     server: dict[str, type_level] = msgspec.field(default_factory=dict)
     where_possible: dict[str, type_level] = msgspec.field(default_factory=dict)
@@ -204,19 +213,19 @@ class Scenario(Conditions, kw_only=True):
     options exist). `contestants` are names and patterns in the file, and names when it is run. Settings that the file
     has once for all of its scenarios stand in each; `slo` is the objective of the metric `capacity`."""
 
-    name: Annotated[str, Option(TEXT, "Of its ranking.", "own")]
+    name: Annotated[str, Option(TEXT, "Its name, unique in the file.", "own")]
     contestants: Annotated[
         tuple[str, ...],
-        Option(NAMES, "These instead of the experiment's: a name or 'asio-*'; may be repeated.", "shared"),
+        Option(NAMES, "Servers by name or pattern, such as 'asio-*'; may be repeated.", "shared"),
     ] = ()
-    blocks: Annotated[Whole, Option(whole(1), "Blocks, instead of the experiment's.", "shared")] = 1
+    blocks: Annotated[Whole, Option(whole(1), "How often every cell is run.", "shared")] = 1
     precision: Annotated[
         Number | None,
         Option(PRECISION, "Add blocks until each ratio is known this precisely, such as 5%.", "shared"),
     ] = None
-    most_blocks: Annotated[Whole | None, Option(whole(1), "With --precision: no more blocks than this.", "shared")] = (
-        None
-    )
+    most_blocks: Annotated[
+        Whole | None, Option(whole(1), "The most blocks, where a precision or a time adds some.", "shared")
+    ] = None
     warmup_per_connection_s: Annotated[
         Number, Option(DURATION, "Additional warm-up for each connection.", "shared")
     ] = 0.0
@@ -226,17 +235,17 @@ class Scenario(Conditions, kw_only=True):
     ] = None
     rate_for: str = ""
     """The server for which the rate was lowered."""
-    turns: Annotated[OnOff, Option(word(*get_args(OnOff)), "Whether contestants are measured in turns.", "shared")] = (
-        "on"
-    )
-    loss_bound: Annotated[Number, Option(SHARE, "Share of lost messages above which a trial is marked.", "shared")] = (
-        0.001
-    )
+    turns: Annotated[
+        OnOff, Option(word(*get_args(OnOff)), "Whether contestants are measured in turns, if they can be.", "shared")
+    ] = "on"
+    loss_bound: Annotated[
+        Number, Option(SHARE, "Share of lost messages above which a contestant is ranked apart.", "shared")
+    ] = 0.001
     factors: dict[str, tuple[type_level, ...]] = msgspec.field(default_factory=dict)
     metric: Annotated[RankedBy, Option(word(*get_args(RankedBy)), "What is ranked.", "own")] = "throughput"
     then_by: Annotated[
         tuple[RankedBy, ...],
-        Option(words(*ALSO_COUNTS), "Metrics that decide among equals, in this order.", "own"),
+        Option(words(*ALSO_COUNTS), "Metrics that choose among equals, in this order.", "own"),
     ] = ()
     margin: Annotated[Number, Option(PRECISION, "The smallest difference that matters, such as 5%.", "own")] = 0.05
     slo: Annotated[str, Option(TEXT, "The objective, such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.", "own")] = ""
@@ -266,14 +275,14 @@ class Experiment(Frozen):
     ] = 0.0
     """The share of the time of all trials that the A/A control may take (docs/adr/aa-control.md); 0 in a run that was
     stored before there was one."""
-    time_budget_s: Annotated[
-        Number | None, Option(TIME, "With --precision: begin no block that would end later, such as 20m.", "experiment")
-    ] = None
+    time_budget_s: Annotated[Number | None, Option(TIME, "Add blocks until this time, such as 20m.", "experiment")] = (
+        None
+    )
     """The time within which blocks beyond the planned ones must end; one that would end later does not begin
     (measure/run/schedule.py)."""
     time_limit_s: Annotated[
         Number | None,
-        Option(TIME, "On a disturbed machine: begin no planned block that would end later.", "experiment"),
+        Option(TIME, "Begin no block that would end later, even if planned ones are missing.", "experiment"),
     ] = None
     """The time up to which the planned blocks go on where the machine is disturbed."""
     capacity: CapacityPlan | None = None

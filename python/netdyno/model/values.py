@@ -21,7 +21,7 @@ from netdyno.model.base import MOST
 class ValueKind(msgspec.Struct, frozen=True):
     """The kind of values of an option. `read` converts the value in a file, or raises ValueError with the accepted
     values; `text` formats a value for programs and the command line. The command line reads `typed`, within its bounds,
-    and calls it `metavar`; of a list, an option that may be repeated."""
+    and calls it `metavar`; of a list, an option that may be repeated. `words`: the only values, if these are words."""
 
     read: Callable[[object], Any]
     text: Callable[[Any], str] = str
@@ -29,6 +29,7 @@ class ValueKind(msgspec.Struct, frozen=True):
     least: float | None = None
     most: float | None = None
     metavar: str | None = None
+    words: tuple[str, ...] = ()
 
 
 OptionPlace = Literal[
@@ -113,7 +114,7 @@ def word(*valid: str) -> ValueKind:
             raise ValueError(f"{value!r} is not valid{did_you_mean(str(value), valid)}")
         return value
 
-    return ValueKind(read)
+    return ValueKind(read, words=valid)
 
 
 def words(*valid: str) -> ValueKind:
@@ -125,7 +126,7 @@ def words(*valid: str) -> ValueKind:
             raise ValueError(f"{value!r} is not a list of words, each once, such as [{valid[0]!r}]")
         return tuple(word_kind.read(text) for text in value)
 
-    return ValueKind(read)
+    return ValueKind(read, words=valid)
 
 
 def share(least: float, most: float = 1) -> ValueKind:

@@ -313,7 +313,9 @@ def resume(
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(help="servers, clients, code, workloads, experiments, claims or runs.")],
+    what: Annotated[
+        str, typer.Argument(help="servers, clients, code, workloads, experiments, claims, keys, metrics or runs.")
+    ],
     as_json: Json = False,
     results: ResultsFolder = RESULTS,
 ) -> int:

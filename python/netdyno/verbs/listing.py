@@ -14,6 +14,9 @@ from netdyno.kit.escape import harmless
 from netdyno.kit.paths import ROOT
 from netdyno.model.claim import Claim
 from netdyno.model.contestant import About
+from netdyno.model.metrics import CLAIMED, METRICS
+from netdyno.model.options import SCENARIO, SERVER
+from netdyno.model.values import Option, OptionPlace
 from netdyno.question import experiment
 from netdyno.question.contestants import codesize
 from netdyno.question.contestants.contestants import ContestantKind, discover
@@ -145,6 +148,55 @@ def list_runs(results: Path = ROOT / "results") -> list[ListingRow]:
     return rows
 
 
+PLACES: Mapping[OptionPlace, str] = {
+    "experiment": "experiment",
+    "shared": "experiment or scenario",
+    "link": "experiment or scenario",
+    "cores": "experiment or scenario",
+    "own": "scenario",
+    "load": "scenario",
+    "requests": "scenario",
+    "server": "server",
+}
+"""The tables of an experiment file that may have an option, by its place."""
+
+
+def list_keys() -> list[ListingRow]:
+    """List every option that an experiment file may set, with its table, its default and its meaning."""
+    return [
+        {
+            "key": option.name,
+            "table": PLACES[option.place],
+            "default": _format_default(option),
+            "meaning": _explain(option),
+        }
+        for options in (experiment.OWN, SCENARIO, SERVER)
+        for option in options.values()
+    ]
+
+
+def _format_default(option: Option) -> str:
+    default = experiment.AA_SHARE if option.name == "aa-share" else option.default
+    return "" if default in (None, ()) else option.takes.text(default)
+
+
+def _explain(option: Option) -> str:
+    return f"{option.help} ({', '.join(option.takes.words)})" if option.takes.words else option.help
+
+
+def list_metrics() -> list[ListingRow]:
+    """List every metric of claims and figures, with its unit and its better side."""
+    return [
+        {
+            "metric": name,
+            "unit": METRICS[name].unit.name,
+            "better": METRICS[name].better,
+            "meaning": METRICS[name].title,
+        }
+        for name in CLAIMED
+    ]
+
+
 LISTS: Mapping[str, Callable[[], list[ListingRow]]] = {
     "servers": list_servers,
     "clients": list_clients,
@@ -152,6 +204,8 @@ LISTS: Mapping[str, Callable[[], list[ListingRow]]] = {
     "workloads": list_workloads,
     "experiments": list_experiments,
     "claims": list_claims,
+    "keys": list_keys,
+    "metrics": list_metrics,
 }
 
 

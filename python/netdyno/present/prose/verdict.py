@@ -407,15 +407,17 @@ def _describe_more_time(speech: Speech) -> str:
         return ""
     blocks = f"About {decision.blocks_to_settle:,} more block{'s' if decision.blocks_to_settle > 1 else ''}"
     leader, *rivals = (speech.says[name] for name in decision.open)
-    facing = quantities.listed(rivals) if len(rivals) < MOST_IN_BADGE else f"its {len(rivals)} nearest rivals"
+    group = f"{leader} and its {len(rivals)} nearest rivals"
+    if len(rivals) < MOST_IN_BADGE:
+        group = quantities.listed([leader, *rivals])
     margin = quantities.share(speech.scenario.margin)
     if decision.seconds_to_settle is None:
-        return f" {blocks} would show whether {leader} and {facing} are equal within {margin}."
+        return f" {blocks} would show whether {group} are equal within {margin}."
     seconds = math.ceil(decision.seconds_to_settle)
     time = (
         quantities.plural(seconds, "second") if seconds < 60 else quantities.plural(math.ceil(seconds / 60), "minute")
     )
-    return f" {blocks} of this scenario ({time}) would show whether {leader} and {facing} are equal within {margin}."
+    return f" {blocks} of this scenario ({time}) would show whether {group} are equal within {margin}."
 
 
 def _describe_few_blocks(speech: Speech) -> str:
