@@ -154,10 +154,6 @@ def test_the_page_explains_every_key_of_the_json(machine: FakeMachine, capsys: p
     )
     keys = [key for line in re.findall(r"^\* ((?:`\w+`(?:, )?)+):", chapter, re.MULTILINE) for key in line.split(", ")]
     assert sorted(key.strip("`") for key in keys) == sorted(answer)
-    options = (ROOT / "docs" / "advise.md").read_text().partition("## ")[0]
-    assert [
-        name for name in workload.OPTIONS if name not in ("service-kind", "seed") and f"--{name}" not in options
-    ] == []
 
 
 # --- half and double -----------------------------------------------------------------------------------------------
