@@ -137,6 +137,11 @@ class CompanyEntry(Frozen):
 
 
 class StandingEntry(Frozen):
+    """A contestant in the ranking by the metric. `rank`: 1 plus how many are proven better; null: it shares no block
+    with others, or is alone on its `ground` (its index in `ground.together`). `lossy`: above the loss bound, with
+    `lost` the largest share; null over a stream. `bytes_per_connection`: peak memory beyond that before
+    connections."""
+
     contestant: Name = msgspec.field(name="name")
     rank: int | None
     shared: bool
@@ -147,6 +152,10 @@ class StandingEntry(Frozen):
 
 
 class ScoreEntry(Frozen):
+    """A contestant's figure on an axis, at `figures_at`, over its `trials`; `rank` is over all levels, within its
+    `ground`. `bound`: that of the axis, or of a capacity: `at least` if the objective held at every rate, `at most`
+    if at none."""
+
     contestant: Name
     value: float | None
     bound: BoundDirection | None
@@ -170,6 +179,11 @@ class AxisEntry(Frozen):
 
 
 class QuestionEntry(Frozen):
+    """The answer of a scenario (`sentence`, `headline`) and the figures behind it. `figures_at`: the heaviest level,
+    whose figures are shown. `faulty` are the contestants whose faults are proven, `unproven` those whose faults a
+    busy machine may have caused. `unsteady`: contestants that moved within the window. `absent`: those without a
+    valid trial."""
+
     name: Name
     workload: Name
     arrivals: Name
@@ -217,6 +231,10 @@ class QuestionEntry(Frozen):
 
 
 class CheckEntry(Frozen):
+    """A comparison of a claim's test: whether the `effect` lies on the `side` of the `threshold`. `needed`: the
+    claim can be confirmed only if it holds. `limit`: the true effect is at least, or at most, this. `figures`: those
+    of both sides."""
+
     metric: Name
     side: ThresholdSide
     threshold: float
@@ -232,6 +250,8 @@ class CheckEntry(Frozen):
 
 
 class ClaimEntry(Frozen):
+    """A claim with its verdict, the reason where there is none, and the comparisons behind it."""
+
     id: Name
     text: Quoted
     verdict: ClaimVerdict
@@ -259,6 +279,9 @@ class CrossingEntry(Frozen):
 
 
 class FlipLevelEntry(Frozen):
+    """A level of a flip: the `ratio` by which the first is better, and the `better` one where that is proven.
+    `needed`: the blocks that would show it; null: it is proven, or none suffice."""
+
     at: float
     ratio: float | None
     interval: Interval | None
@@ -268,6 +291,10 @@ class FlipLevelEntry(Frozen):
 
 
 class FlipEntry(Frozen):
+    """The search for levels of a `factor` at which the better of two changes. `unit`: of its levels, where it has one.
+    `fixed`: levels of the other factors. `asked_within`: the requested ratio of an interval, `narrow` if all are so.
+    `bounded`: levels with the generator at its limit; `uneven`: with unequal cores."""
+
     question: Name
     metric: Name
     factor: Name
@@ -286,7 +313,7 @@ class FlipEntry(Frozen):
 
 
 class Findings(Frozen):
-    """The findings of a run: findings.json, which protocol/findings.md explains."""
+    """The findings of a run (protocol/findings.md)."""
 
     version: int
     run_id: Name
