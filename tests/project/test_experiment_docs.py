@@ -1,5 +1,5 @@
-"""Every key of an experiment file is in `netdyno list keys` or explained in docs/experiments.md, and none besides; its
-examples are experiments."""
+"""Every key of an experiment file is in `netdyno list keys`, and none besides; the examples of docs/experiments.md are
+experiments."""
 
 from __future__ import annotations
 
@@ -9,36 +9,27 @@ import pytest
 
 from netdyno.kit.paths import ROOT
 from netdyno.model.metrics import CLAIMED, WHYS
-from netdyno.model.options import LOAD, SCENARIO, SERVER, SHARED, SIDES
+from netdyno.model.options import SCENARIO, SERVER
 from netdyno.question import budgets, claims, experiment, figures, flips, scenarios
+from netdyno.question.key_meanings import MEANINGS
 from netdyno.verbs import listing
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text()
 CHAPTERS = dict(re.findall(r"^## `?\[?([\w. '-]+?)\]?`?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
-LISTED = {str(row["key"]): row for row in listing.list_keys() if row["table"] != "server"}
-LISTED_OF_SERVERS = [row["key"] for row in listing.list_keys() if row["table"] == "server"]
-KEYS = {
-    "The experiment": {*experiment.TOP_KEYS, *experiment.INCLUDE_KEYS} - LISTED.keys(),
-    "A scenario": set(scenarios.SCENARIO_KEYS) - set(SHARED) - LISTED.keys(),
-    "A size": {*budgets.BUDGET_KEYS, *budgets.SCENARIO_KEYS},
-    "scenario.factors": (*(name for name in LOAD if name in SERVER), *SIDES),
-    "A claim": claims.CLAIM_KEYS,
-    "A figure": (
-        {key for keys in figures.FIGURE_KEYS.values() for key in keys}
-        | figures.FIGURE_KEYS.keys()
-        | set(figures.PUBLISHED_KEYS)
-    ),
-    "A flip": flips.KEYS,
-    "A claim's test": {key for keys in claims.TEST_KEYS.values() for key in keys} | {*claims.ANY_TEST},
+OPTIONS = {*SCENARIO, *experiment.OWN}
+TEST_KEYS = {key for keys in claims.TEST_KEYS.values() for key in keys} | set(claims.ANY_TEST)
+KEYS: dict[str, set[str]] = {
+    "experiment": {*experiment.TOP_KEYS, *experiment.INCLUDE_KEYS} - OPTIONS,
+    "scenario": set(scenarios.SCENARIO_KEYS) - OPTIONS,
+    "budget": set(budgets.BUDGET_KEYS),
+    "claim": set(claims.CLAIM_KEYS),
+    "claim.test": TEST_KEYS,
+    "figure": {key for keys in figures.FIGURE_KEYS.values() for key in keys},
+    "figure.published": set(figures.PUBLISHED_KEYS),
+    "flip": set(flips.KEYS),
 }
-
-
-ITEM = re.compile(r"^\* (`[^`]+`(?:, `[^`]+`)*): (.*(?:\n  .*)*)", re.MULTILINE)
-"""What the page lists: one key or several, then what they mean."""
-
-
-def items(chapter: str) -> list[tuple[list[str], str]]:
-    return [(re.findall(r"`([^`]+)`", keys), text) for keys, text in ITEM.findall(CHAPTERS[chapter])]
+"""The keys that the parsers take and that are no options, by their tables."""
+ROWS = listing.list_keys()
 
 
 def test_every_option_that_some_servers_lack_is_named() -> None:
@@ -46,16 +37,24 @@ def test_every_option_that_some_servers_lack_is_named() -> None:
     assert set(scenarios.WHERE_POSSIBLE) <= named
 
 
-@pytest.mark.parametrize("chapter", KEYS)
-def test_every_key_is_explained_and_no_other(chapter: str) -> None:
-    explained = [key for keys, _ in items(chapter) for key in keys]
-    kinds = claims.TEST_KEYS if chapter == "A claim's test" else ()
-    assert sorted(explained) == sorted([*KEYS[chapter], *kinds])
+@pytest.mark.parametrize("table", KEYS)
+def test_every_key_is_listed_and_no_other(table: str) -> None:
+    assert set(MEANINGS) == set(KEYS)
+    assert set(MEANINGS[table]) == KEYS[table]
+    assert {row["key"] for row in ROWS if row["table"] == table} >= KEYS[table]
 
 
-def test_every_explanation_of_a_claim_is_named() -> None:
-    (named,) = [text for keys, text in items("A claim") if keys == ["why"]]
-    assert re.findall(r"`([a-z-]+)`", named) == list(WHYS)
+def test_a_key_that_some_tests_lack_is_listed_with_the_kinds_that_have_it() -> None:
+    meanings = {row["key"]: str(row["meaning"]) for row in ROWS if row["table"] == "claim.test"}
+    assert meanings["minus"].startswith("order: ")
+    assert meanings["metric"].startswith("What is compared")
+
+
+def test_every_explanation_of_a_claim_and_every_kind_is_named() -> None:
+    named = re.findall(r"`([a-z-]+)`", CHAPTERS["A claim"])
+    assert set(WHYS) <= set(named)
+    assert [kind for kind in claims.TEST_KEYS if f"* `{kind}`: " not in CHAPTERS["A claim's test"]] == []
+    assert [kind for kind in figures.FIGURE_KEYS if f"* `{kind}`: " not in CHAPTERS["A figure"]] == []
 
 
 def test_the_example_of_a_claim_is_one() -> None:
@@ -100,11 +99,13 @@ def test_the_example_is_an_experiment() -> None:
 
 
 def test_every_option_is_listed_with_its_default_and_its_words() -> None:
-    assert set(SCENARIO) <= LISTED.keys()
-    assert list(SERVER) == LISTED_OF_SERVERS
-    assert LISTED["link"]["default"] == "loopback"
-    assert str(LISTED["link"]["meaning"]).endswith("(loopback, lan, wan)")
-    assert (LISTED["aa-share"]["default"], LISTED["link"]["table"]) == ("0.05", "experiment or scenario")
+    listed = {(row["table"], row["key"]): row for row in ROWS}
+    assert {key for _, key in listed} >= OPTIONS
+    assert [key for table, key in listed if table == "server"] == list(SERVER)
+    link = listed["experiment or scenario", "link"]
+    assert link["default"] == "loopback"
+    assert str(link["meaning"]).endswith("(loopback, lan, wan)")
+    assert listed["experiment", "aa-share"]["default"] == "0.05"
 
 
 def test_every_metric_of_claims_is_listed() -> None:

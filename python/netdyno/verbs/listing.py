@@ -18,8 +18,11 @@ from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.model.options import SCENARIO, SERVER
 from netdyno.model.values import Option, OptionPlace
 from netdyno.question import experiment
+from netdyno.question.claims import TEST_KEYS
 from netdyno.question.contestants import codesize
 from netdyno.question.contestants.contestants import ContestantKind, discover
+from netdyno.question.figures import FIGURE_KEYS
+from netdyno.question.key_meanings import MEANINGS
 from netdyno.store import read, schema
 
 ListingRow = dict[str, object]
@@ -162,8 +165,13 @@ PLACES: Mapping[OptionPlace, str] = {
 
 
 def list_keys() -> list[ListingRow]:
-    """List every option that an experiment file may set, with its table, its default and its meaning."""
-    return [
+    """List every key of an experiment file, with its table, its default and its meaning."""
+    keys: list[ListingRow] = [
+        {"key": key, "table": table, "default": "", "meaning": _name_kinds(table, key) + meaning}
+        for table, meanings in MEANINGS.items()
+        for key, meaning in meanings.items()
+    ]
+    return keys + [
         {
             "key": option.name,
             "table": PLACES[option.place],
@@ -173,6 +181,13 @@ def list_keys() -> list[ListingRow]:
         for options in (experiment.OWN, SCENARIO, SERVER)
         for option in options.values()
     ]
+
+
+def _name_kinds(table: str, key: str) -> str:
+    """Name the kinds of tests or figures that have a key, unless all have it."""
+    kinds = {"claim.test": TEST_KEYS, "figure": FIGURE_KEYS}.get(table, {})
+    having = [kind for kind, keys in kinds.items() if key in keys]
+    return f"{', '.join(having)}: " if 0 < len(having) < len(kinds) else ""
 
 
 def _format_default(option: Option) -> str:
