@@ -314,7 +314,8 @@ def resume(
 @app.command("list")
 def list_(
     what: Annotated[
-        str, typer.Argument(help="servers, clients, code, workloads, experiments, claims, keys, metrics or runs.")
+        str,
+        typer.Argument(help="servers, clients, code, workloads, experiments, claims, keys, metrics, audits or runs."),
     ],
     as_json: Json = False,
     results: ResultsFolder = RESULTS,

@@ -12,10 +12,12 @@ import msgspec
 from netdyno.kit.errors import UserError
 from netdyno.kit.escape import harmless
 from netdyno.kit.paths import ROOT
+from netdyno.model.audit_meanings import FAILURES
 from netdyno.model.claim import Claim
 from netdyno.model.contestant import About
 from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.model.options import SCENARIO, SERVER
+from netdyno.model.outcomes import KINDS
 from netdyno.model.values import Option, OptionPlace
 from netdyno.question import experiment
 from netdyno.question.claims import TEST_KEYS
@@ -212,6 +214,11 @@ def list_metrics() -> list[ListingRow]:
     ]
 
 
+def list_audits() -> list[ListingRow]:
+    """List every audit with its kind, which says what follows from a failure, and the meaning of one."""
+    return [{"audit": name, "kind": KINDS[name], "meaning": failure} for name, failure in FAILURES.items()]
+
+
 LISTS: Mapping[str, Callable[[], list[ListingRow]]] = {
     "servers": list_servers,
     "clients": list_clients,
@@ -221,6 +228,7 @@ LISTS: Mapping[str, Callable[[], list[ListingRow]]] = {
     "claims": list_claims,
     "keys": list_keys,
     "metrics": list_metrics,
+    "audits": list_audits,
 }
 
 
