@@ -172,8 +172,8 @@ class Conditions(OwnRequests, kw_only=True):
         Number | Literal["burst", "connections", "when-due"],
         Option(
             CONNECT_RATE,
-            "Connections opened a second; connections: as many as there are; burst: all at once; when-due: each for its "
-            "first message.",
+            "Connections opened a second; connections: as many as there are; burst: all at once; when-due: each for "
+            "its first message.",
             "load",
         ),
     ] = "burst"
