@@ -252,13 +252,13 @@ void Worker::cross_boundary() {
   cpu.insert(cpu.begin(), thread_cpu());
   cpu.front().spun_s = seconds(spun_);
   if (boundary_ == window_.start) {
-    cpu_ = std::move(cpu);
+    cpu_ = cpu;
     transport_->sample_arrivals(plan_.warmup);
     boundary_ = window_.end;
-  } else {
-    std::ranges::transform(cpu, cpu_, cpu_.begin(), std::minus<>{});
-    boundary_ = never;
+    if (window_.start < window_.end) return;  // else it ended before it began, and this is its end, too
   }
+  std::ranges::transform(cpu, cpu_, cpu_.begin(), std::minus<>{});
+  boundary_ = never;
 }
 
 Nanos Worker::next_wakeup(Nanos give_up) const {

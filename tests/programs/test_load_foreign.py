@@ -1165,6 +1165,29 @@ def test_a_signal_to_end_keeps_what_there_is(number: signal.Signals, tmp_path: P
     assert msgspec.json.decode(file.read_bytes(), type=LoadResult).messages.received == 1
 
 
+@pytest.mark.parametrize("load_options", [("-c", "4"), ("--rate", "20")], ids=["busy", "idle"])
+def test_an_interrupt_of_the_warm_up_ends_the_load(load_options: tuple[str, ...]) -> None:
+    options = (*load_options, "--warmup", "300s", "--duration", "1s", "--timeout", "1s")
+    loaded = threading.Event()
+
+    def answer(connection: socket.socket, _number: int) -> None:
+        for _ in requests(connection):
+            loaded.set()
+            connection.sendall(OK)
+
+    with http(answer) as url:
+        command = [str(generator_path(build_dir())), url, *options]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as generator:
+            try:
+                assert loaded.wait(PATIENCE_S)
+                generator.send_signal(signal.SIGTERM)
+                _, errors = generator.communicate(timeout=PATIENCE_S)
+            finally:
+                generator.kill()
+    assert generator.returncode == 1
+    assert "ended before the measured window began" in errors
+
+
 @contextmanager
 def loading(url: str, *before: str) -> Iterator[subprocess.Popen[str]]:
     """A load without an end that has connected, by a command with these words before its own."""
