@@ -47,10 +47,18 @@ def read_status(received: str) -> str:
 
 def explain_held(name: str, load: LoadResult, connections: int, wait_s: float) -> str:
     """Say that a server answers some connections and, as long as these stay open, no other; empty where it does not. A
-    slow one answers none twice before the others have an answer."""
+    slow one answers none twice before the others have an answer, and with a short listen queue the others are not
+    connected."""
     answered = load.connection_mean_ns.count if load.connection_mean_ns is not None else connections
-    others = connections - answered
-    if not 0 < answered < connections or load.messages.lost < others or load.messages.received < 2 * answered:
+    others, has_closed = connections - answered, load.connections.closed_after_reply > 0
+    waiting = min(others, load.connections.established - answered)
+    if (
+        answered == 0
+        or waiting <= 0
+        or load.messages.lost < others
+        or load.messages.received < 2 * answered
+        or has_closed
+    ):
         return ""
     return (
         f"{name} answers {quantities.plural(answered, 'connection')} at a time: the other {others} of {connections} "

@@ -34,14 +34,23 @@ def test_a_rate_stays_that_was_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answered", "received", "lost", "is_held"),
-    [(4, 80, 16, True), (20, 80, 0, False), (4, 80, 15, False), (4, 7, 16, False), (0, 0, 20, False)],
-    ids=["held", "all answered", "answered afterwards", "slow for all", "mute"],
+    ("answered", "received", "lost", "established", "closed", "is_held"),
+    [
+        pytest.param(4, 80, 16, 20, 0, True, id="held"),
+        pytest.param(4, 80, 16, 7, 0, True, id="held, and its listen queue is full"),
+        pytest.param(20, 80, 0, 20, 0, False, id="all answered"),
+        pytest.param(4, 80, 15, 20, 0, False, id="answered afterwards"),
+        pytest.param(4, 7, 16, 20, 0, False, id="slow for all"),
+        pytest.param(0, 0, 20, 20, 0, False, id="mute"),
+        pytest.param(4, 80, 16, 4, 0, False, id="the others are not connected"),
+        pytest.param(4, 80, 16, 84, 80, False, id="each connection is closed"),
+    ],
 )
 def test_a_server_that_answers_only_some_connections_is_named(
-    answered: int, received: int, lost: int, is_held: bool
+    answered: int, received: int, lost: int, established: int, closed: int, is_held: bool
 ) -> None:
     result = changed(load(), "connection_mean_ns", distribution(answered, 1000))
+    result = changed(changed(result, "connections.established", established), "connections.closed_after_reply", closed)
     result = changed(changed(result, "messages.received", received), "messages.lost", lost)
     expected = (
         "mine answers 4 connections at a time: the other 16 of 20 got no reply within 5 s. -c 4 loads it over so many"
