@@ -52,12 +52,12 @@ def _collect_throughputs(part: ScenarioTrials) -> dict[tuple[str, str, str], tup
     siblings = _find_places(part)
     for trial, load in part.ranked:
         figure = METRICS["throughput"].of(trial, load)
-        for contestant, at, knob, count in (*_find_cores(part, trial), *siblings.get(trial.contestant, ())):
-            key = contestant, ", ".join(filter(None, (at, _describe_levels(trial)))), knob
+        for point in (*_find_cores(part, trial), *siblings.get(trial.contestant, ())):
+            key = point.contestant, ", ".join(filter(None, (point.at, _describe_levels(trial)))), point.knob
             if figure:
-                throughputs.setdefault(key, {}).setdefault(count, {})[trial.block] = figure
+                throughputs.setdefault(key, {}).setdefault(point.number, {})[trial.block] = figure
             if level_key(trial.levels) in saturated:
-                limited.setdefault(key, set()).add(count)
+                limited.setdefault(key, set()).add(point.number)
     return {key: (by_count, frozenset(limited.get(key, ()))) for key, by_count in throughputs.items()}
 
 
