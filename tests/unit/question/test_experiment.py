@@ -129,7 +129,7 @@ def test_it_is_frozen() -> None:
         ("blocks = 3", "blocks = 3 = 4", "good.toml: not valid TOML"),
         ('"1s"', "1", "good.toml: key 'duration': 1 is not a duration"),
         ('"1s"', '"1 sec"', "good.toml: key 'duration': '1 sec' is not a duration"),
-        ('"1s"', '"0s"', "good.toml: key 'duration': must be above 0"),
+        ('"1s"', '"0s"', "good.toml: key 'duration': '0s' is not above 0"),
         (
             "blocks = 3",
             "blocks = 3\nloss-bound = 1",
