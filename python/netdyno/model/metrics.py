@@ -80,6 +80,8 @@ class Metric(msgspec.Struct, frozen=True):
     largest: bool = False
     of_cells: bool = False
     """Whether it is one of the figures of a cell: of a contestant at a level, over the valid trials of all blocks."""
+    claimed: bool = False
+    """Whether claims can name it."""
     of_code: Callable[[CodeSize], float] | None = None
     better: Literal["higher", "lower"] = "lower"
     latency: bool = False
@@ -301,7 +303,7 @@ _READ_PERCENTILE: Mapping[float, Callable[[Distribution], float]] = {
 }
 
 
-def _declare_response_time(title: str, percent: float, short: str = "") -> Metric:
+def _declare_response_time(title: str, percent: float, short: str = "", *, claimed: bool = False) -> Metric:
     return Metric(
         title,
         TIME,
@@ -311,6 +313,7 @@ def _declare_response_time(title: str, percent: float, short: str = "") -> Metri
         latency=True,
         short=short,
         at_limit="at_most",
+        claimed=claimed,
     )
 
 
@@ -373,6 +376,7 @@ METRICS: Mapping[str, Metric] = {
         better="higher",
         short="throughput",
         at_limit="at_least",
+        claimed=True,
     ),
     "capacity": Metric("capacity", RATE, better="higher", short="capacity"),
     "kept": Metric(
@@ -383,6 +387,7 @@ METRICS: Mapping[str, Metric] = {
         better="higher",
         short="rate kept",
         at_limit="at_least",
+        claimed=True,
     ),
     "achieved": Metric(
         "share of the offered rate that was answered",
@@ -392,8 +397,11 @@ METRICS: Mapping[str, Metric] = {
         better="higher",
         invalid_too=True,
         at_limit="exact",
+        claimed=True,
     ),
-    "moved": Metric("messages sent and received", RATE, _read_moved_rate, better="higher", at_limit="at_least"),
+    "moved": Metric(
+        "messages sent and received", RATE, _read_moved_rate, better="higher", at_limit="at_least", claimed=True
+    ),
     "mean": Metric(
         "mean response time",
         TIME,
@@ -403,10 +411,11 @@ METRICS: Mapping[str, Metric] = {
         latency=True,
         short="mean",
         at_limit="at_most",
+        claimed=True,
     ),
-    "p50": _declare_response_time("median response time", 50, short="p50"),
-    "p90": _declare_response_time("90th-percentile response time", 90),
-    "p99": _declare_response_time("99th-percentile response time", 99, short="p99"),
+    "p50": _declare_response_time("median response time", 50, short="p50", claimed=True),
+    "p90": _declare_response_time("90th-percentile response time", 90, claimed=True),
+    "p99": _declare_response_time("99th-percentile response time", 99, short="p99", claimed=True),
     "p99.9": _declare_response_time("99.9th-percentile response time", 99.9),
     "service-p50": _declare_service_time("median service time", 50),
     "service-p90": _declare_service_time("90th-percentile service time", 90),
@@ -418,6 +427,7 @@ METRICS: Mapping[str, Metric] = {
         TIME,
         _read_response_times(lambda times: float(times.p99 - times.p50)),
         latency=True,
+        claimed=True,
     ),
     "connection-spread": Metric(
         "99th percentile over the median of the connections' mean response times",
@@ -425,6 +435,7 @@ METRICS: Mapping[str, Metric] = {
         _read_connection_spread,
         of_cells=True,
         short="spread",
+        claimed=True,
     ),
     "handshake": _declare_lag("TLS handshake, median", 50, _read_handshake),
     "send-lag-p50": _declare_lag("how late the generator sends, median", 50, _read_send_lag),
@@ -444,6 +455,7 @@ METRICS: Mapping[str, Metric] = {
         lambda _, load: float(load.messages.expected),
         of_cells=True,
         lossy=True,
+        claimed=True,
     ),
     "late": _declare_share_of_messages(
         "share of messages sent that came late", lambda messages: messages.late, lambda messages: messages.sent
@@ -466,6 +478,7 @@ METRICS: Mapping[str, Metric] = {
         better="higher",
         invalid_too=True,
         at_limit="exact",
+        claimed=True,
     ),
     "cpu": Metric(
         "server CPU per message",
@@ -475,6 +488,7 @@ METRICS: Mapping[str, Metric] = {
         of_cells=True,
         short="CPU",
         at_limit="exact",
+        claimed=True,
     ),
     "cpu-used": Metric(
         "server CPU used",
@@ -483,6 +497,7 @@ METRICS: Mapping[str, Metric] = {
         lambda trial, _: trial.server.window_s if trial.server else 0.0,
         short="CPU used",
         at_limit="at_least",
+        claimed=True,
     ),
     # How CPU time divides is known by ticks of 10 ms only; the sum is exact.
     "cpu-user": Metric(
@@ -513,6 +528,7 @@ METRICS: Mapping[str, Metric] = {
         _count_switches,
         _count_completed,
         of_cells=True,
+        claimed=True,
     ),
     "switching": Metric(
         "share of its CPU that the server's context switches took at most",
@@ -520,12 +536,14 @@ METRICS: Mapping[str, Metric] = {
         _bound_switching,
         _read_server_cpu,
         is_upper_bound=True,
+        claimed=True,
     ),
     "lock-wait": Metric(
         "share of the response time that broadcasts wait for the lock of the registry",
         SHARE,
         _read_lock_wait,
         lambda _, load: load.latency.response_ns.mean,
+        claimed=True,
     ),
     "voluntary": Metric(
         "voluntary switches per message",
@@ -551,6 +569,7 @@ METRICS: Mapping[str, Metric] = {
         at_limit="exact",
         least_ratio=1.1,
         least_amount=2**20,  # two programs of one model differ by less
+        claimed=True,
     ),
     "connection-memory": Metric(
         "peak memory of the server per connection", SIZE, _read_connection_memory, of_cells=True
@@ -605,32 +624,13 @@ METRICS: Mapping[str, Metric] = {
         _read_kernel("ListenOverflows", setup=True),
         lambda _, load: load.connections.attempted / 1000,
     ),
-    "lines": Metric("lines of code", COUNT, of_code=lambda code: float(code.lines)),
-    "complexity": Metric("cyclomatic complexity of the code", COUNT, of_code=lambda code: code.complexity),
+    "lines": Metric("lines of code", COUNT, of_code=lambda code: float(code.lines), claimed=True),
+    "complexity": Metric(
+        "cyclomatic complexity of the code", COUNT, of_code=lambda code: code.complexity, claimed=True
+    ),
 }
 
-CLAIMED = (
-    "throughput",
-    "kept",
-    "moved",
-    "mean",
-    "p50",
-    "p90",
-    "p99",
-    "jitter",
-    "connection-spread",
-    "cpu",
-    "cpu-used",
-    "switches",
-    "switching",
-    "lock-wait",
-    "memory",
-    "lost",
-    "connected",
-    "achieved",
-    "lines",
-    "complexity",
-)
+CLAIMED = tuple(name for name, metric in METRICS.items() if metric.claimed)
 """The metrics of claims, and (except those of code) of the figures of an experiment. A claim is judged within blocks,
 so these are figures of single trials; those of code have no spread."""
 
