@@ -99,7 +99,7 @@ def finish(axes: Axes, title: str, alt: str, name: str) -> Panel:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a name that these fonts lack, or that leaves no room for more
         _make_room(figure)
-        canvas.print_svg(out, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
+        canvas.print_svg(out, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))  # type: ignore[no-untyped-call]
     return Panel(title, embed_svg(out.getvalue(), alt, name), alt)
 
 
@@ -140,7 +140,6 @@ def _make_ruler() -> RendererSVG:
 def embed_svg(svg: str, alt: str, name: str) -> str:
     """Make a matplotlib file part of a page: no header, no fixed size or font, ids of its own, a text alternative."""
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', partial(_open_tag, alt), svg)
     svg = svg.replace("xlink:href", "href")
