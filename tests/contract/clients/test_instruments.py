@@ -27,7 +27,7 @@ def test_its_figures_are_a_result(instrument: Contestant, server: Contestant) ->
     assert [event["event"] for event in runs.events] == ["connected", "window_start", "window_end"]
     assert totals["connections"] >= result.connections.established == 10  # and one more, to find its own address
     assert 0 < result.messages.received * 31 <= totals["bytes_out"]
-    assert result.requests.completed == pytest.approx(2000, rel=0.2)  # its own word; f228f508:bench/tcpkali_cross_check.py
+    assert result.requests.completed == pytest.approx(2000, rel=0.2)  # its own word
     assert 0 < result.latency.response_ns.p50 < 2e9
     assert result.generator.cpu_user_s + result.generator.cpu_system_s > 0
     assert [bound.what for bound in accounts(result) if bound.broken] == []
