@@ -44,7 +44,8 @@ def test_of_one_server_a_function_has_its_time_in_itself_and_with_what_it_calls(
 
 
 def test_of_several_servers_the_functions_that_differ_most_come_first() -> None:
-    computes, _ = view_profiles(profiled_by_name())
+    computes, waits = view_profiles(profiled_by_name())
+    assert waits.functions[0] == ("loop", (1, 1, 1)), "they wait for the same"
     assert computes.headings == ("function", CALLBACKS, COROUTINES, EPOLL)
     assert [(name, [quantities.share(part) for part in shares]) for name, shares in computes.functions[:3]] == [
         ("send_[k]", ["100%", "30%", "60%"]),

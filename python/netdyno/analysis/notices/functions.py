@@ -10,7 +10,7 @@ from netdyno.model.profile import Profile
 
 MOST_FUNCTIONS = 20
 LEAST_SHARE = 0.002
-"""The least share, or difference of shares, of a function that is listed."""
+"""The least share of a function that is listed."""
 
 
 class FunctionShares(NamedTuple):
@@ -27,8 +27,7 @@ def rank_functions(profiles: Sequence[Profile]) -> list[FunctionShares]:
         columns = [_sum_in_itself(profiles[0]), *whole]
         ranked = sorted(_tabulate(columns), key=lambda row: (-row.shares[0], -row.shares[1], row.name))
     else:
-        differing = [row for row in _tabulate(whole) if _find_range(row) >= LEAST_SHARE]
-        ranked = sorted(differing, key=lambda row: (-_find_range(row), row.name))
+        ranked = sorted(_tabulate(whole), key=lambda row: (-_find_range(row), -max(row.shares), row.name))
     return ranked[:MOST_FUNCTIONS]
 
 
