@@ -3,6 +3,7 @@ compile in the build directory, where the servers' own build has left most of it
 
 from __future__ import annotations
 
+import graphlib
 import os
 import re
 import shutil
@@ -18,8 +19,16 @@ from netdyno.question.contestants.contestants import discover
 from tests.support.golden_sessions import expect_golden_sessions
 
 CRATES = sorted({file.parent for file in ROOT.glob("servers/**/*.test.rs")})
+SHARED_CRATES = sorted(path.parent for path in ROOT.glob("servers/_shared/*/lib.rs"))
 RUST = sorted(map(str, ROOT.glob("servers/**/*.rs")))
 GO = sorted(map(str, [*ROOT.glob("servers/**/*.go"), *ROOT.glob("tests/**/*.go")]))
+
+
+def sees_in_crate(module: Path) -> set[str]:
+    """Return the modules of its crate that a module uses; what the root declares itself is "lib"."""
+    used = re.findall(r"\bcrate::(\w+|\{[^}]*\})", module.read_text(encoding="utf-8"))
+    names = {name for group in used for name in re.findall(r"\w+", group)}
+    return {name if name.islower() else "lib" for name in names}
 
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> str:
@@ -86,6 +95,15 @@ def test_go_sessions(tmp_path: Path) -> None:
     # Compiled as the servers are (cmake/kinds/go.cmake), so that the standard library is not compiled again.
     run("go", "build", "-p", "2", "-trimpath", "-o", "sessions", ".", cwd=tmp_path, **caches, **offline)
     expect_golden_sessions([str(tmp_path / "sessions")], places=64)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("crate", SHARED_CRATES, ids=[crate.name for crate in SHARED_CRATES])
+def test_the_modules_of_a_crate_see_each_other_in_no_circle(crate: Path) -> None:
+    modules = [path for path in crate.glob("*.rs") if not path.name.endswith(".test.rs")]
+    sees = {module.stem: sees_in_crate(module) for module in modules}
+    sees["lib"] |= sees.keys() - {"lib"}  # the root names them all
+    graphlib.TopologicalSorter(sees).prepare()
 
 
 @pytest.mark.skipif(shutil.which("rustfmt") is None, reason="rustfmt is not installed (package rustfmt-web)")

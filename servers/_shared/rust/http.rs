@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::effects::Effects;
 use crate::options::Options;
 use crate::search::{find, find_byte};
-use crate::session::{Flow, Work};
 use crate::totals::Totals;
+use crate::work::{Flow, Work};
 
 const MAX_HEAD: usize = 16 << 10;
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";

@@ -10,4 +10,5 @@ pub mod totals;
 mod http;
 mod protobuf;
 mod search;
+mod work;
 mod workloads;

@@ -3,23 +3,8 @@ use std::sync::Arc;
 use crate::effects::Effects;
 use crate::options::{Options, Workload};
 use crate::totals::Totals;
+use crate::work::{Flow, Work};
 use crate::{http, workloads};
-
-/// How a stream goes on after what was read.
-#[derive(PartialEq)]
-pub(crate) enum Flow {
-    Open,
-    Close,
-    Error,
-}
-
-/// What bytes mean in one workload.
-pub(crate) trait Work: Send {
-    /// Takes the next bytes of the stream, in any slicing.
-    fn receive(&mut self, bytes: &[u8], effects: &mut Effects) -> Flow;
-    /// The peer ended its stream: what is still pending.
-    fn end(&mut self, effects: &mut Effects) -> Flow;
-}
 
 /// The work of one connection without any I/O, by protocol/WIRE.md: bytes in, effects out; what lib/session/session.hpp
 /// is to the C++ servers.

@@ -5,8 +5,8 @@ use crate::effects::{Effects, Frame, HEADER};
 use crate::options::Options;
 use crate::protobuf;
 use crate::search::find_byte;
-use crate::session::{Flow, Work};
 use crate::totals::Totals;
+use crate::work::{Flow, Work};
 
 const MAX_WORKLOAD_US: u64 = 10_000_000;
 

@@ -15,7 +15,8 @@ use tokio::net::TcpStream;
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
-use crate::{Member, Room, Server};
+use crate::member::Member;
+use crate::room::{Room, Server};
 
 const BURN_SLICE: Duration = Duration::from_millis(10);
 const MOST_GATHERED: usize = 64;

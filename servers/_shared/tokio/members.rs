@@ -5,7 +5,8 @@ use netdyno_server::effects::Frame;
 use netdyno_server::totals::Totals;
 use tokio::sync::Notify;
 
-use crate::{Member, Room};
+use crate::member::Member;
+use crate::room::Room;
 
 /// The connected members. Any thread.
 pub struct Members {

@@ -8,7 +8,9 @@ use tokio::io::Interest;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
-use crate::{connection, Members, Server};
+use crate::connection::connection;
+use crate::members::Members;
+use crate::room::Server;
 
 /// Serves on the runtime that calls it, a task for each connection, until a shutdown signal has come and all
 /// connections are done or the grace is over.
