@@ -83,7 +83,6 @@ class Constant final : public Schedule {
     while (number() < first_) go_on();
     plan_next();
   }
-  void answered(std::uint32_t, Nanos) override {}
 
  private:
   void advance() override {
@@ -121,7 +120,6 @@ class ChangingPoisson final : public Schedule {
     start_ = start_time;
     advance();
   }
-  void answered(std::uint32_t, Nanos) override {}
 
  private:
   void advance() override {
@@ -150,7 +148,6 @@ class PoissonRate final : public Schedule {
     start_ = start_time;
     advance();
   }
-  void answered(std::uint32_t, Nanos) override {}
 
  private:
   void advance() override {

@@ -49,8 +49,8 @@ class Schedule {
     advance();
     return taken;
   }
-  /// A message of `connection` was answered, or is not waited for any more.
-  virtual void answered(std::uint32_t connection, Nanos now) = 0;
+  /// A message of `connection` was answered, or is not waited for any more. An open loop does not care.
+  virtual void answered(std::uint32_t /*connection*/, Nanos /*now*/) {}
 
  protected:
   /// Puts the message after the one just taken into `next_`.

@@ -137,10 +137,8 @@ class Server {
     shared_.grace.start();
     listener_.reset();
     shared_.clients.stop_receiving();
-    shared_.loop.call_at(shared_.grace.end(), callback<&Server::look_at_the_time>(*this));
+    shared_.loop.wake_at(shared_.grace.end());
   }
-
-  void look_at_the_time() {}  // run() does, after the turn that this callback ended the wait of
 
   Shared shared_;
   UniqueFd listener_;

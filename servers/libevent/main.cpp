@@ -288,7 +288,7 @@ class Server {
         acceptable_(new_event<&Server::accept_all>(shared_.base, listener_.get(), EV_READ, *this)),
         room_again_(new_event<&Server::accept_all>(shared_.base, -1, 0, *this)),
         stop_signal_(new_event<&Server::end>(shared_.base, shared_.signals.get(), EV_READ, *this)),
-        grace_over_(new_event<&Server::look_at_the_time>(shared_.base, -1, 0, *this)) {}
+        grace_over_(new_event<&Server::wake_at_end_of_grace>(shared_.base, -1, 0, *this)) {}
 
   /// Returns after a shutdown signal, once all connections are done or the grace is over.
   void run() {
@@ -340,11 +340,11 @@ class Server {
     event_del(room_again_.get());
     listener_.reset();
     shared_.clients.stop_receiving();
-    look_at_the_time();
+    wake_at_end_of_grace();
   }
 
   /// run() does, after the turn that this callback ended the wait of.
-  void look_at_the_time() { start_timer(grace_over_, shared_.grace.end() - Grace::Clock::now()); }
+  void wake_at_end_of_grace() { start_timer(grace_over_, shared_.grace.end() - Grace::Clock::now()); }
 
   Shared shared_;
   UniqueFd listener_;

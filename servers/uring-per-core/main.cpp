@@ -251,16 +251,13 @@ class Worker {
   void end() {
     acceptor_.stop();
     shard_.clients.stop_receiving();
-    shard_.io.ring.ask_at(shared_.grace.end(), grace_over_);
+    shard_.io.ring.wake_at(shared_.grace.end());
   }
-
-  void look_at_the_time(Completion) {}  // run() does, after the turn whose wait this ended
 
   Shared& shared_;
   Shard shard_;
   Acceptor acceptor_;
   Operation mail_ = operation<&Worker::on_mail>(*this);
-  Timeout grace_over_{.operation = operation<&Worker::look_at_the_time>(*this)};
 };
 
 /// The main thread: it starts the others, and ends them on a shutdown signal.

@@ -168,15 +168,12 @@ class Server {
     shared_.grace.start();
     acceptor_.stop();
     shared_.clients.stop_receiving();
-    shared_.io.ring.ask_at(shared_.grace.end(), grace_over_);
+    shared_.io.ring.wake_at(shared_.grace.end());
   }
-
-  void look_at_the_time(Completion) {}  // run() does, after the turn whose wait this ended
 
   Shared shared_;
   Acceptor acceptor_;
   Operation stop_signal_ = operation<&Server::end>(*this);
-  Timeout grace_over_{.operation = operation<&Server::look_at_the_time>(*this)};
 };
 
 }  // namespace

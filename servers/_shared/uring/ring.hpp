@@ -73,6 +73,8 @@ class Ring {
     operation.in_flight_ = true;
   }
   void ask_at(Clock::time_point deadline, Timeout& timeout);
+  /// submit_and_wait() returns by then, so that its caller looks at the time. One moment at a time.
+  void wake_at(Clock::time_point deadline) { ask_at(deadline, wake_up_); }
   /// The operation then ends as it would have, or with ECANCELED; `cancelling` says whether there was something to end
   /// (io_uring_prep_cancel(3)).
   void ask_to_cancel(Operation& cancelled, Operation& cancelling);
@@ -96,6 +98,7 @@ class Ring {
 
   io_uring ring_{};
   std::uint64_t submits_ = 0;
+  Timeout wake_up_{.operation = {[](void*, Completion) {}, nullptr}};
 };
 
 }  // namespace netdyno
