@@ -55,7 +55,7 @@ class Peer {
 
  protected:
   /// It sends nothing, and was to stay open (--busy-connections).
-  bool is_idle(std::uint32_t number) const { return number >= thread_.clients.slice.speakers(thread_.plan).size(); }
+  bool is_idle(std::uint32_t number) const { return number >= thread_.clients.share.speakers(thread_.plan).size(); }
   /// The count of connections that ended like this.
   std::uint64_t& errors_by(CloseReason reason);
 

@@ -129,7 +129,7 @@ class Run {
   Run(const LoadPlan& plan, Observer& observer)
       : plan_(plan), observer_(observer), control_(plan), timeline_(plan.duration, plan.threads, plan.share.count > 1) {
     for (std::uint32_t i = 0; i < plan.threads; ++i)
-      workers_.push_back(std::make_unique<Worker>(plan, slice_of(plan, i), control_, timeline_));
+      workers_.push_back(std::make_unique<Worker>(plan, make_thread_share(plan, i), control_, timeline_));
   }
 
   Measurement carry_out() {
@@ -309,7 +309,7 @@ class Run {
     const auto of_all = read_number_after("sent ", "the count of the other parts did not come on stdin");
     std::uint64_t apart = 0;
     for (std::uint32_t i = 0; i < plan_.threads; ++i)
-      apart += slice_of(plan_, i).size() - slice_of(plan_, i).speakers(plan_).size();
+      apart += make_thread_share(plan_, i).size() - make_thread_share(plan_, i).speakers(plan_).size();
     const std::uint64_t established = control_.read_established();
     const std::uint64_t listeners = established - std::min(apart, established);
     const std::uint64_t own = plan_.audience == Audience::others ? control_.read_intended() : 0;

@@ -22,15 +22,15 @@ constexpr std::uint32_t connections_a_look = 256;  // one wait of a transport te
 
 }  // namespace
 
-Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timeline& timeline)
+Worker::Worker(const LoadPlan& plan, const ThreadShare& share, Control& control, Timeline& timeline)
     : plan_(plan),
       control_(control),
       codec_(make_codec(plan)),
-      schedule_(make_schedule(plan, slice.speakers(plan))),
-      transport_(make_transport(plan, slice)),
+      schedule_(make_schedule(plan, share.speakers(plan))),
+      transport_(make_transport(plan, share)),
       recorder_(timeline),
-      sender_(plan, slice, *transport_, *codec_, clock_, recorder_),
-      clients_(slice),
+      sender_(plan, share, *transport_, *codec_, clock_, recorder_),
+      clients_(share),
       connecting_(plan, clients_, control, *transport_, sender_, recorder_),
       matching_(plan, clients_, control, *codec_, recorder_),
       streams_(*codec_),
@@ -90,7 +90,7 @@ void Worker::measure(Nanos start) {
   of_slice.seed += control_.read_slice_number() << 32;  // far from the seeds that a user counts up
   // The windows of all slices share one even schedule: restarted, each would lack the same part of a message.
   const Nanos elapsed = plan_.turns ? static_cast<Nanos>(control_.read_slice_number()) * plan_.duration : 0;
-  schedule_ = make_schedule(of_slice, clients_.slice.speakers(plan_), elapsed);
+  schedule_ = make_schedule(of_slice, clients_.share.speakers(plan_), elapsed);
   intended_ = 0;
   spent_ = false;
   may_queue_ = true;
@@ -124,7 +124,7 @@ void Worker::measure(Nanos start) {
     slow_readers_.read(now_);
     recorder_.roll(now_);
     tell_progress();
-    if (plan_.look_every > 0) {
+    if (plan_.poll_every > 0) {
       rest();
       if (!transport_->wait(0, *this)) looks_left_ = 0;
       continue;
@@ -161,7 +161,7 @@ void Worker::end_window(Nanos end) {
 /// From here on, what they receive counts as no answer, and how they end is no error.
 void Worker::set_slow_readers_apart() {
   if (plan_.slow_readers == 0) return;
-  for (std::uint32_t number = clients_.slice.speakers(plan_).size(); number < clients_.size(); ++number) {
+  for (std::uint32_t number = clients_.share.speakers(plan_).size(); number < clients_.size(); ++number) {
     if (!clients_[number].open()) continue;
     slow_readers_.add(transport_->release(number), clock_.turn());
     clients_[number].state = Connection::State::gone;
@@ -177,7 +177,7 @@ void Worker::rest() {
     --looks_left_;
     return;
   }
-  look_at_ = std::max(look_at_ + plan_.look_every, now_);
+  look_at_ = std::max(look_at_ + plan_.poll_every, now_);
   const Nanos until = std::min(look_at_, boundary_);
   const timespec wake_time{until / one_second, until % one_second};
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake_time, nullptr);
@@ -190,7 +190,7 @@ void Worker::rest() {
 Lookout Worker::lookout() const {
   if (plan_.spin == Spin::off || online_cores() <= plan_.threads) return {};
   const double most_hz = plan_.steps.empty() ? plan_.rate_hz.value_or(0) : fastest_hz(plan_.steps);
-  const auto gap = plan_.rate_hz ? static_cast<Nanos>(1e9 / most_hz * clients_.slice.threads) : plan_.round;
+  const auto gap = plan_.rate_hz ? static_cast<Nanos>(1e9 / most_hz * clients_.share.threads) : plan_.round;
   return {timer_lateness(), gap / 2, plan_.spin == Spin::automatic};
 }
 
@@ -328,7 +328,7 @@ void Worker::queue_all_due() {
   queued_.clear();
   queued_at_ = 0;
   if (!may_queue_) return;
-  may_queue_ = plan_.look_every == 0;
+  may_queue_ = plan_.poll_every == 0;
   while (is_due()) {
     const std::uint32_t number = schedule_->next().connection;
     const bool had_some = clients_[number].flight.unsent() > 0;  // it is queued, or something else will send them

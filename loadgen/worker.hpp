@@ -27,11 +27,11 @@
 
 namespace netdyno::load {
 
-/// One thread of the generator: an event loop of its own over its slice of the connections. It connects all of them and
+/// One thread of the generator: an event loop of its own over its share of the connections. It connects all of them and
 /// waits for the common start (Connecting), keeps to its schedule, and waits for the last answers (Matching).
 class Worker final : private TransportEvents {
  public:
-  Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timeline& timeline);
+  Worker(const LoadPlan& plan, const ThreadShare& share, Control& control, Timeline& timeline);
 
   /// The body of the thread.
   void run();

@@ -16,7 +16,7 @@ constexpr Nanos between_tries = 1'000'000;  // of all connections, where many ar
 
 Nanos Connecting::due(std::uint32_t number) const {
   if (!plan_.connect_rate_hz) return start_;
-  return start_ + static_cast<Nanos>(clients_.slice.global(number) * 1e9 / *plan_.connect_rate_hz);
+  return start_ + static_cast<Nanos>(clients_.share.global(number) * 1e9 / *plan_.connect_rate_hz);
 }
 
 void Connecting::connect_all(TransportEvents& events) {
@@ -50,7 +50,7 @@ void Connecting::connect_all(TransportEvents& events) {
 void Connecting::speak_early(std::uint32_t number) {
   Connection& connection = clients_[number];
   EarlySpeech& early = clients_.early[number];
-  const std::uint32_t client = Matching::first_early_client + clients_.slice.global(number);
+  const std::uint32_t client = Matching::first_early_client + clients_.share.global(number);
   while (early.sent - early.received < plan_.depth && sender_.probe(number, connection, {client, early.sent}))
     ++early.sent;
 }
@@ -148,7 +148,7 @@ void Connecting::failed(std::uint32_t number, ConnectFailure failure, int error)
 void Connecting::await_start(TransportEvents& events) {
   control_.add_established(clients_.open - static_cast<std::uint32_t>(away_.size()));
   control_.reach(Control::Milestone::connected);
-  const bool first_thread = clients_.slice.thread == plan_.share.index * plan_.threads;
+  const bool first_thread = clients_.share.thread == plan_.share.index * plan_.threads;
   bool reached = false;
   while (!control_.has_start()) {
     const Nanos now = now_ns();

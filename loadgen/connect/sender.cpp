@@ -27,7 +27,7 @@ void Sender::push(std::uint32_t number, Connection& connection, bool was_blocked
 void Sender::gather(std::uint32_t number, const Connection& connection) {
   buffer_.clear();
   ends_.clear();
-  Stamp stamp{slice_.global(number), connection.flight.next_to_send()};
+  Stamp stamp{share_.global(number), connection.flight.next_to_send()};
   const std::uint64_t most = split_ ? 1 : connection.sendable();
   do {
     const std::size_t header = codec_.encode(stamp, buffer_);
@@ -52,7 +52,7 @@ std::size_t Sender::note_begun(std::uint32_t number, Connection& connection, std
   for (const std::size_t end : ends_) {
     if (taken <= begun) break;
     begun = end;
-    const Stamp stamp{slice_.global(number), connection.flight.next_to_send()};
+    const Stamp stamp{share_.global(number), connection.flight.next_to_send()};
     const Nanos intended = connection.flight.send(sent_at);
     recorder_.sent(intended, sent_at, was_blocked);
     recorder_.figures.messages.expected += recipients_;

@@ -17,11 +17,11 @@ namespace netdyno::load {
 /// bytes. Owning thread only.
 class Sender {
  public:
-  Sender(const LoadPlan& plan, const Slice& slice, Transport& transport, Codec& codec, LoopClock& clock,
+  Sender(const LoadPlan& plan, const ThreadShare& share, Transport& transport, Codec& codec, LoopClock& clock,
          Recorder& recorder)
       : split_(plan.write_mode == WriteMode::split),
         messages_(carries_messages(plan.url)),
-        slice_(slice),
+        share_(share),
         transport_(transport),
         codec_(codec),
         clock_(clock),
@@ -51,7 +51,7 @@ class Sender {
 
   bool split_;
   bool messages_;
-  Slice slice_;
+  ThreadShare share_;
   Transport& transport_;
   Codec& codec_;
   LoopClock& clock_;

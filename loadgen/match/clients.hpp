@@ -14,15 +14,15 @@ struct EarlySpeech {
   std::uint64_t received = 0;
 };
 
-/// The connections of one thread, by their numbers in its slice, and what is counted over them. Owning thread only.
+/// The connections of one thread, by their numbers in its share, and what is counted over them. Owning thread only.
 struct Clients {
-  explicit Clients(const Slice& slice_of_thread) : slice(slice_of_thread), connections(slice.size()) {}
+  explicit Clients(const ThreadShare& share_of_thread) : share(share_of_thread), connections(share.size()) {}
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(connections.size()); }
   Connection& operator[](std::uint32_t number) { return connections[number]; }
   const Connection& operator[](std::uint32_t number) const { return connections[number]; }
 
-  const Slice slice;
+  const ThreadShare share;
   std::vector<Connection> connections;
   std::uint32_t open = 0;                 // connected, or to be reconnected
   std::uint32_t joined = 0;               // chat: of these, those that the server knows

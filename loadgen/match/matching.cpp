@@ -49,9 +49,9 @@ void Matching::joined(std::size_t size) {
 /// connection received count as received with the next one that is.
 void Matching::hear_early(const Stamp& stamp, std::size_t size) {
   const std::uint32_t sender = stamp.client - first_early_client;
-  if (clients_.early.empty() || sender >= clients_.slice.connections) return corrupt();
-  if (clients_.slice.owns(sender)) {
-    const std::uint32_t number = clients_.slice.local(sender);
+  if (clients_.early.empty() || sender >= clients_.share.connections) return corrupt();
+  if (clients_.share.owns(sender)) {
+    const std::uint32_t number = clients_.share.local(sender);
     EarlySpeech& early = clients_.early[number];
     if (stamp.sequence >= early.sent) return corrupt();
     if (stamp.sequence >= early.received) {
@@ -88,7 +88,7 @@ void Matching::reply(const Stamp& stamp, std::size_t size) {
   }
   if (!sizes_known_) figures.bytes.expected += size;
   if (draining_) control_.note_delivery();
-  if (completes(stamp)) complete(is_chat() ? clients_.slice.local(stamp.client) : receiver_, stamp.sequence);
+  if (completes(stamp)) complete(is_chat() ? clients_.share.local(stamp.client) : receiver_, stamp.sequence);
 }
 
 void Matching::plain(const PlainReply& reply) {
@@ -103,7 +103,7 @@ void Matching::plain(const PlainReply& reply) {
   if (reply.status != 0) ++figures.statuses[reply.status];
   connection.replied = true;
   connection.closing = reply.last;
-  const Stamp request{clients_.slice.global(receiver_), connection.flight.oldest()};
+  const Stamp request{clients_.share.global(receiver_), connection.flight.oldest()};
   std::string wrong = codec_.fault_of(reply, request);
   if (connection.is_oldest_unfinished())
     wrong = (wrong.empty() ? "a reply" : wrong + ",") + " before the request was sent whole";
@@ -171,22 +171,22 @@ std::uint64_t Matching::give_up_sent(std::uint32_t number, End end) {
 /// Whether the message was sent, by a client that this receiver hears.
 bool Matching::plausible(const Stamp& stamp) const {
   if (!is_chat())
-    return stamp.client == clients_.slice.global(receiver_) &&
+    return stamp.client == clients_.share.global(receiver_) &&
            stamp.sequence < clients_[receiver_].flight.next_to_send();
-  if (stamp.client >= clients_.slice.connections) return false;
+  if (stamp.client >= clients_.share.connections) return false;
   // What other threads have sent is not known here; their messages pass on their checksum.
-  return !clients_.slice.owns(stamp.client) ||
-         stamp.sequence < clients_[clients_.slice.local(stamp.client)].flight.next_to_send();
+  return !clients_.share.owns(stamp.client) ||
+         stamp.sequence < clients_[clients_.share.local(stamp.client)].flight.next_to_send();
 }
 
 bool Matching::unwanted_copy(const Stamp& stamp) const {
-  return is_chat() && plan_.audience == Audience::others && stamp.client == clients_.slice.global(receiver_);
+  return is_chat() && plan_.audience == Audience::others && stamp.client == clients_.share.global(receiver_);
 }
 
 bool Matching::completes(const Stamp& stamp) const {
   if (!is_chat()) return true;
-  if (plan_.audience == Audience::all) return stamp.client == clients_.slice.global(receiver_);
-  return clients_.slice.owns(stamp.client) && witness_[clients_.slice.local(stamp.client)] == receiver_;
+  if (plan_.audience == Audience::all) return stamp.client == clients_.share.global(receiver_);
+  return clients_.share.owns(stamp.client) && witness_[clients_.share.local(stamp.client)] == receiver_;
 }
 
 void Matching::complete(std::uint32_t sender, std::uint64_t sequence) {
@@ -263,7 +263,7 @@ std::uint64_t Matching::recipients() const {
 /// A connection that sends in a closed loop always has a message under way, so if it began none in the window, it has
 /// waited all the time, unless others have taken all that there were.
 void Matching::end() const {
-  const std::uint32_t speakers = clients_.slice.speakers(plan_).size();
+  const std::uint32_t speakers = clients_.share.speakers(plan_).size();
   for (std::uint32_t number = 0; number < speakers; ++number) {
     const Connection& connection = clients_[number];
     if (connection.answered > 0)

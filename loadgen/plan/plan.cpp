@@ -65,7 +65,7 @@ struct RawPlan {
         timeout(defaults.timeout),
         connect_timeout(defaults.connect_timeout),
         round(defaults.round),
-        look_every(defaults.look_every),
+        poll_every(defaults.poll_every),
         linger(defaults.linger) {}
 
   LoadPlan plan;
@@ -76,7 +76,7 @@ struct RawPlan {
   std::chrono::nanoseconds timeout;
   std::chrono::nanoseconds connect_timeout;
   std::chrono::nanoseconds round;
-  std::chrono::nanoseconds look_every;
+  std::chrono::nanoseconds poll_every;
   std::chrono::nanoseconds linger;
   std::chrono::nanoseconds service_time{0};
   std::chrono::nanoseconds slow_request_time{0};
@@ -211,7 +211,7 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
                   "except over http:// and with --send)");
   add_duration(line, "--round", raw.round,
                "closed loop: connections that have their reply send together at the next multiple of this time");
-  add_duration(line, "--look-every", raw.look_every,
+  add_duration(line, "--look-every", raw.poll_every,
                "look at sockets and schedule at most this often; costs less where many messages come, and response "
                "times read up to this much longer, in an open loop twice (default: as messages come)");
   add_choice(line, "--write-due", plan.write_due, write_dues,
@@ -516,7 +516,7 @@ std::string excess(const RawPlan& raw) {
                                                                     {"--timeout", raw.timeout},
                                                                     {"--linger", raw.linger},
                                                                     {"--round", raw.round},
-                                                                    {"--look-every", raw.look_every},
+                                                                    {"--look-every", raw.poll_every},
                                                                     {"--connect-timeout", raw.connect_timeout}};
   for (const auto& [name, time] : times)
     if (time > longest_time) return fmt::format("{}: at most {}m", name, std::chrono::minutes{longest_time}.count());
@@ -599,7 +599,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (line.given("--spin") && !open && raw.round.count() == 0 && !plan.is_foreign())
     return "--spin is for an open loop, rounds, or servers that are not netdyno's: a closed loop has no schedule to "
            "wait for";
-  if (plan.spin == Spin::on && raw.look_every.count() > 0) return "--spin on and --look-every: leave one of them out";
+  if (plan.spin == Spin::on && raw.poll_every.count() > 0) return "--spin on and --look-every: leave one of them out";
   if (plan.write_due == WriteDue::joined && plan.write_mode == WriteMode::split)
     return "--write-due joined and --write-mode split: leave one of them out";
   if (open && raw.round.count() > 0) return "--round is for the closed loop; leave --rate or --round out";
@@ -618,7 +618,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
     return "--rate says how long its steps last; leave --duration out";
   if (plan.count > 0 && plan.workload == Workload::chat)
     return "--count is for messages that are answered; those of chat go to every client";
-  if (raw.round.count() > 0 && raw.look_every.count() > 0) return "--look-every and --round: leave one of them out";
+  if (raw.round.count() > 0 && raw.poll_every.count() > 0) return "--look-every and --round: leave one of them out";
   if (plan.size < smallest_message(plan))
     return "--size: a " + std::string{to_string(plan.workload)} + " message that identifies itself has at least " +
            std::to_string(smallest_message(plan)) + " bytes";
@@ -681,8 +681,8 @@ LoadPlan own_part(LoadPlan plan) {
   if (plan.share.count == 1) return plan;
   std::uint32_t own = 0, own_speakers = 0;
   for (std::uint32_t thread = 0; thread < plan.threads; ++thread) {
-    own += slice_of(plan, thread).size();
-    own_speakers += slice_of(plan, thread).speakers(plan).size();
+    own += make_thread_share(plan, thread).size();
+    own_speakers += make_thread_share(plan, thread).speakers(plan).size();
   }
   const double part = static_cast<double>(own_speakers) / plan.speakers();
   if (plan.rate_hz) *plan.rate_hz *= part;
@@ -756,7 +756,7 @@ LoadPlan parse(CommandLine& line, RawPlan& raw, const std::set<Workload>& spoken
   plan.timeout = raw.timeout.count();
   plan.connect_timeout = raw.connect_timeout.count();
   plan.round = raw.round.count();
-  plan.look_every = raw.look_every.count();
+  plan.poll_every = raw.poll_every.count();
   plan.linger = raw.linger.count();
   plan.flight_is_limited = plan.is_foreign() || (plan.rate_hz && line.given("--depth"));
   plan.service_us = microseconds_of(raw.service_time);
@@ -778,7 +778,7 @@ std::set<Value> all_of(const std::map<std::string, Value>& choices) {
 bool LoadPlan::ends_times_with_stamps() const {
   constexpr double most_hz =
       20'000;  // of a thread; a read that asks takes some 0.3 us longer (docs/adr/kernel-clock.md)
-  if (!rate_hz || workload == Workload::chat || look_every > 0) return false;
+  if (!rate_hz || workload == Workload::chat || poll_every > 0) return false;
   return (steps.empty() ? *rate_hz : fastest_hz(steps)) <= most_hz * threads * share.count;
 }
 

@@ -63,7 +63,7 @@ struct LoadPlan {
   Nanos duration = 10 * one_second;
   Nanos warmup = one_second;
   Nanos timeout = 10 * one_second;
-  Nanos look_every = 0;  // the shortest time from one look at the sockets, and the schedule, to the next; 0: none
+  Nanos poll_every = 0;  // the shortest time from one look at the sockets, and the schedule, to the next; 0: none
   WriteDue write_due = WriteDue::each;
   Spin spin = Spin::automatic;
   Nanos linger = 0;                           // how long connections stay open after the last answer

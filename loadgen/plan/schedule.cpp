@@ -73,12 +73,12 @@ class EvenPace {
 template <typename PaceOf>
 class Constant final : public Schedule {
  public:
-  Constant(PaceOf pace, const Slice& slice, std::uint64_t first = 0, Nanos elapsed = 0)
-      : slice_(slice), pace_(std::move(pace)), first_(first), elapsed_(elapsed) {}
+  Constant(PaceOf pace, const ThreadShare& share, std::uint64_t first = 0, Nanos elapsed = 0)
+      : share_(share), pace_(std::move(pace)), first_(first), elapsed_(elapsed) {}
 
   void start(Nanos start_time) override {
     start_ = start_time - elapsed_;
-    round_ = first_ / slice_.connections;
+    round_ = first_ / share_.connections;
     next_.connection = 0;
     while (number() < first_) go_on();
     plan_next();
@@ -90,15 +90,15 @@ class Constant final : public Schedule {
     plan_next();
   }
   void go_on() {
-    if (++next_.connection == slice_.size()) {
+    if (++next_.connection == share_.size()) {
       next_.connection = 0;
       ++round_;
     }
   }
   void plan_next() { next_.intended = start_ + pace_.due_after(static_cast<long double>(number())); }
-  std::uint64_t number() const { return round_ * slice_.connections + slice_.global(next_.connection); }
+  std::uint64_t number() const { return round_ * share_.connections + share_.global(next_.connection); }
 
-  Slice slice_;
+  ThreadShare share_;
   PaceOf pace_;
   std::uint64_t first_;
   Nanos elapsed_;
@@ -107,13 +107,13 @@ class Constant final : public Schedule {
 };
 
 /// A Poisson process of a rate that changes: one of rate 1, in the time in which messages become due (the time change
-/// of Cox and Lewis 1966). On each slice its share of it.
+/// of Cox and Lewis 1966). Each thread's share has its part of it.
 class ChangingPoisson final : public Schedule {
  public:
-  ChangingPoisson(const LoadPlan& plan, const Slice& slice)
-      : random_(plan.seed * 0x9e3779b97f4a7c15ULL + slice.thread),
-        gap_(static_cast<double>(slice.size()) / slice.connections),
-        connection_(0, slice.size() - 1),
+  ChangingPoisson(const LoadPlan& plan, const ThreadShare& share)
+      : random_(plan.seed * 0x9e3779b97f4a7c15ULL + share.thread),
+        gap_(static_cast<double>(share.size()) / share.connections),
+        connection_(0, share.size() - 1),
         pace_(plan.steps, plan.warmup) {}
 
   void start(Nanos start_time) override {
@@ -135,14 +135,14 @@ class ChangingPoisson final : public Schedule {
   Nanos start_ = 0;
 };
 
-/// A Poisson process of the slice's share of the rate, each arrival on a random connection: the same as an independent
+/// A Poisson process of the share's part of the rate, each arrival on a random connection: the same as an independent
 /// Poisson process on every connection.
 class PoissonRate final : public Schedule {
  public:
-  PoissonRate(double rate_hz, const Slice& slice, std::uint64_t seed)
-      : random_(seed * 0x9e3779b97f4a7c15ULL + slice.thread),
-        gap_ns_(rate_hz * slice.size() / slice.connections / 1e9),
-        connection_(0, slice.size() - 1) {}
+  PoissonRate(double rate_hz, const ThreadShare& share, std::uint64_t seed)
+      : random_(seed * 0x9e3779b97f4a7c15ULL + share.thread),
+        gap_ns_(rate_hz * share.size() / share.connections / 1e9),
+        connection_(0, share.size() - 1) {}
 
   void start(Nanos start_time) override {
     start_ = start_time;
@@ -162,22 +162,22 @@ class PoissonRate final : public Schedule {
   Nanos start_ = 0;
 };
 
-std::unique_ptr<Schedule> evenly(EvenPace pace, const Slice& slice, Nanos elapsed) {
-  return std::make_unique<Constant<EvenPace>>(pace, slice, pace.first_from(elapsed), elapsed);
+std::unique_ptr<Schedule> evenly(EvenPace pace, const ThreadShare& share, Nanos elapsed) {
+  return std::make_unique<Constant<EvenPace>>(pace, share, pace.first_from(elapsed), elapsed);
 }
 
 }  // namespace
 
-std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const Slice& slice, Nanos elapsed) {
+std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const ThreadShare& share, Nanos elapsed) {
   switch (plan.arrivals) {
     case Arrivals::closed:
-      return std::make_unique<ClosedLoop>(slice.size(), plan.depth, plan.round);
+      return std::make_unique<ClosedLoop>(share.size(), plan.depth, plan.round);
     case Arrivals::constant:
-      if (!plan.steps.empty()) return std::make_unique<Constant<Pace>>(Pace{plan.steps, plan.warmup}, slice);
-      return evenly(EvenPace{plan.rate_hz.value()}, slice, elapsed);
+      if (!plan.steps.empty()) return std::make_unique<Constant<Pace>>(Pace{plan.steps, plan.warmup}, share);
+      return evenly(EvenPace{plan.rate_hz.value()}, share, elapsed);
     case Arrivals::poisson:
-      if (!plan.steps.empty()) return std::make_unique<ChangingPoisson>(plan, slice);
-      return std::make_unique<PoissonRate>(plan.rate_hz.value(), slice, plan.seed);
+      if (!plan.steps.empty()) return std::make_unique<ChangingPoisson>(plan, share);
+      return std::make_unique<PoissonRate>(plan.rate_hz.value(), share, plan.seed);
   }
   std::abort();  // the enumeration is closed; the plan is parsed once
 }

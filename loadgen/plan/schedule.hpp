@@ -9,7 +9,7 @@
 namespace netdyno::load {
 
 /// The connections of one generator thread: those with `number % threads == thread`, which it calls 0, 1, 2, ...
-struct Slice {
+struct ThreadShare {
   std::uint32_t thread = 0;
   std::uint32_t threads = 1;
   std::uint32_t connections = 1;  // of all threads
@@ -18,16 +18,16 @@ struct Slice {
   std::uint32_t global(std::uint32_t local) const { return local * threads + thread; }
   bool owns(std::uint32_t number) const { return number % threads == thread && number < connections; }
   std::uint32_t local(std::uint32_t number) const { return number / threads; }
-  /// The connections of this thread that send: they are the first of all, so of the slice as well.
-  Slice speakers(const LoadPlan& plan) const { return {thread, threads, plan.speakers()}; }
+  /// The connections of this thread that send: they are the first of all, so of the share as well.
+  ThreadShare speakers(const LoadPlan& plan) const { return {thread, threads, plan.speakers()}; }
 };
 
 /// The threads of all programs that share a load are dealt its connections as those of one program are.
-inline Slice slice_of(const LoadPlan& plan, std::uint32_t thread) {
+inline ThreadShare make_thread_share(const LoadPlan& plan, std::uint32_t thread) {
   return {plan.share.index * plan.threads + thread, plan.share.count * plan.threads, plan.connections};
 }
 
-/// One message to come: when it is meant to be sent, and on which connection of the slice.
+/// One message to come: when it is meant to be sent, and on which connection of the share.
 struct Arrival {
   Nanos intended;
   std::uint32_t connection;
@@ -60,6 +60,6 @@ class Schedule {
 };
 
 /// `elapsed`: how much of an even schedule is over when it starts, in nanoseconds. It goes on from there.
-std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const Slice& slice, Nanos elapsed = 0);
+std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const ThreadShare& share, Nanos elapsed = 0);
 
 }  // namespace netdyno::load

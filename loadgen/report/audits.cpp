@@ -132,16 +132,16 @@ bool has_cpu_to_spare(const LoadPlan& plan, const Measurement& measurement) {
          cores_used(plan, measurement) < most_of_a_core * as_double(measurement.cores);
 }
 
-/// `look_every` is subtracted: a lag of that length was requested, and the report states it.
+/// `poll_every` is subtracted: a lag of that length was requested, and the report states it.
 bool receive_lag_is_small(const LoadPlan& plan, const Figures& figures) {
-  return static_cast<double>(figures.receive_lag.find_percentile(50) - plan.look_every) <=
+  return static_cast<double>(figures.receive_lag.find_percentile(50) - plan.poll_every) <=
          receive_small_beside * static_cast<double>(figures.response.find_percentile(50));
 }
 
 bool send_lag_is_small(const LoadPlan& plan, const Figures& figures) {
   const double most = plan.round > 0 ? small_beside_in_rounds : small_beside;
   const auto small_at = [&](double percentile) {
-    return static_cast<double>(figures.own_lag.find_percentile(percentile) - plan.look_every) <=
+    return static_cast<double>(figures.own_lag.find_percentile(percentile) - plan.poll_every) <=
            most * static_cast<double>(figures.response.find_percentile(percentile));
   };
   return small_at(50) && small_at(99);
@@ -254,8 +254,8 @@ Audit generator(const LoadPlan& plan, const Measurement& measurement) {
   };
   if (scheduled) detail += "; " + lag("own send lag", figures.own_lag);
   if (figures.receive_lag.count() > 0) detail += "; " + lag("receive lag", figures.receive_lag);
-  if (scheduled && plan.look_every > 0)
-    detail += fmt::format(", {:.1f} us of each as requested", us_of(plan.look_every));
+  if (scheduled && plan.poll_every > 0)
+    detail += fmt::format(", {:.1f} us of each as requested", us_of(plan.poll_every));
   if (scheduled || figures.receive_lag.count() > 0) detail += "; beside " + lag("response", figures.response);
   // Where nothing was answered, there is no response time that a lag could be large beside.
   const bool in_time = !scheduled || figures.response.count() == 0 ||

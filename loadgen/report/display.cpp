@@ -45,7 +45,7 @@ std::string load_text(const LoadPlan& plan) {
   if (const auto most = plan.requests_per_connection; most > 0)
     which += fmt::format(" at a time, reconnected after {} request{}", most, most == 1 ? "" : "s");
   std::string looks =
-      plan.look_every > 0 ? fmt::format(", looked at every {:g} ms", 1e3 * seconds(plan.look_every)) : "";
+      plan.poll_every > 0 ? fmt::format(", looked at every {:g} ms", 1e3 * seconds(plan.poll_every)) : "";
   if (plan.write_due == WriteDue::joined) looks += ", due messages of a connection joined";
   if (!plan.rate_hz) {
     const std::string rounds = plan.round > 0 ? fmt::format(" in rounds of {:g} s", seconds(plan.round)) : "";

@@ -41,7 +41,7 @@ Json plan_json(const LoadPlan& plan) {
           {"duration_s", seconds(plan.duration)},
           {"timeout_s", seconds(plan.timeout)},
           {"round_s", seconds(plan.round)},
-          {"look_every_s", seconds(plan.look_every)},
+          {"look_every_s", seconds(plan.poll_every)},
           {"write_due", to_string(plan.write_due)},
           {"spin", to_string(plan.spin)},
           {"most_in_flight", plan.flight_is_limited || !plan.rate_hz ? Json(plan.depth) : Json(nullptr)},

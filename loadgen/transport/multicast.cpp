@@ -30,11 +30,11 @@ UniqueFd open_member(const MulticastPlace& place) {
 
 bool in_a_group(const LoadPlan& plan) { return plan.url.transport == "multicast" && plan.workload == Workload::chat; }
 
-std::unique_ptr<Transport> make_multicast_transport(const LoadPlan& plan, const Slice& slice) {
+std::unique_ptr<Transport> make_multicast_transport(const LoadPlan& plan, const ThreadShare& share) {
   const auto place = multicast_place(program_invocation_short_name, "url", plan.url, plan.multicast_anywhere);
   const Url server{"udp", netdyno::to_string(*place.url.server), place.url.port, ""};
-  if (!in_a_group(plan)) return make_udp_transport(plan, slice, server, {});
-  return make_udp_transport(plan, slice, server, [place] { return open_member(place); });
+  if (!in_a_group(plan)) return make_udp_transport(plan, share, server, {});
+  return make_udp_transport(plan, share, server, [place] { return open_member(place); });
 }
 
 }  // namespace netdyno::load

@@ -11,6 +11,6 @@ bool in_a_group(const LoadPlan& plan);
 
 /// UDP to the server's own address, and in chat from the group as well. Ends the program where multicast is refused
 /// (lib/net/multicast.hpp).
-std::unique_ptr<Transport> make_multicast_transport(const LoadPlan& plan, const Slice& slice);
+std::unique_ptr<Transport> make_multicast_transport(const LoadPlan& plan, const ThreadShare& share);
 
 }  // namespace netdyno::load

@@ -40,18 +40,18 @@ ssize_t receive_now(int fd, std::span<char> into) {
 /// filled the buffer has its next turn after all others.
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(const LoadPlan& plan, const Slice& slice)
-      : slice_(slice),
+  TcpTransport(const LoadPlan& plan, const ThreadShare& share)
+      : share_(share),
         nodelay_(plan.nodelay),
         send_buffer_(static_cast<int>(plan.send_buffer)),
         servers_(plan.unix_socket.empty() ? resolve(plan.url.host, plan.url.port)
                                           : std::vector{unix_address(plan.unix_socket)}),
-        route_(servers_.size(), slice.size(), plan.connect_timeout),
+        route_(servers_.size(), share.size(), plan.connect_timeout),
         sources_(resolve_sources(plan.source_ips)),
-        sampler_(slice.thread, plan.ends_times_with_stamps()),
-        fds_(slice.size()),
-        connecting_(slice.size()),
-        reset_(slice.size()) {}
+        sampler_(share.thread, plan.ends_times_with_stamps()),
+        fds_(share.size()),
+        connecting_(share.size()),
+        reset_(share.size()) {}
 
   void connect(std::uint32_t connection, TransportEvents& events) override {
     route_.begin(connection, now_ns());
@@ -188,7 +188,7 @@ class TcpTransport final : public Transport {
     if (send_buffer_ > 0 && setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &send_buffer_, sizeof send_buffer_) != 0)
       return errno;
     if (!sources_.empty()) {
-      const Address* const source = find_source(sources_[slice_.global(connection) % sources_.size()], server);
+      const Address* const source = find_source(sources_[share_.global(connection) % sources_.size()], server);
       if (source == nullptr) return EADDRNOTAVAIL;
       // ip(7): the port is chosen at connect, when the whole four-tuple is known, so that each source address has all.
       const int on = 1;
@@ -230,7 +230,7 @@ class TcpTransport final : public Transport {
     events.on_closed(connection, ended ? CloseReason::closed_by_server : CloseReason::reset);
   }
 
-  Slice slice_;
+  ThreadShare share_;
   bool nodelay_;
   int send_buffer_;
   std::vector<Address> servers_;
@@ -250,8 +250,8 @@ class TcpTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_tcp_transport(const LoadPlan& plan, const Slice& slice) {
-  return std::make_unique<TcpTransport>(plan, slice);
+std::unique_ptr<Transport> make_tcp_transport(const LoadPlan& plan, const ThreadShare& share) {
+  return std::make_unique<TcpTransport>(plan, share);
 }
 
 }  // namespace netdyno::load

@@ -6,6 +6,6 @@
 
 namespace netdyno::load {
 
-std::unique_ptr<Transport> make_tcp_transport(const LoadPlan& plan, const Slice& slice);
+std::unique_ptr<Transport> make_tcp_transport(const LoadPlan& plan, const ThreadShare& share);
 
 }  // namespace netdyno::load

@@ -137,7 +137,7 @@ void use_certificate(SSL_CTX* context, const std::string& certificate, const std
 
 class TlsTransport final : public Layer {
  public:
-  TlsTransport(const LoadPlan& plan, const Slice& slice, std::unique_ptr<Transport> below)
+  TlsTransport(const LoadPlan& plan, const ThreadShare& share, std::unique_ptr<Transport> below)
       : Layer(std::move(below)),
         host_(host_without_zone(plan.url.host)),
         has_name_(!is_address(host_)),
@@ -145,7 +145,7 @@ class TlsTransport final : public Layer {
         method_(tls::make_method()),
         bio_(BIO_new(method_.get())),
         context_(make_context(plan)),
-        streams_(slice.size()) {
+        streams_(share.size()) {
     BIO_set_data(bio_.get(), &pipe_);
     BIO_set_init(bio_.get(), 1);
   }
@@ -407,9 +407,9 @@ class TlsTransport final : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_tls_transport(const LoadPlan& plan, const Slice& slice,
+std::unique_ptr<Transport> make_tls_transport(const LoadPlan& plan, const ThreadShare& share,
                                               std::unique_ptr<Transport> below) {
-  return std::make_unique<TlsTransport>(plan, slice, std::move(below));
+  return std::make_unique<TlsTransport>(plan, share, std::move(below));
 }
 
 }  // namespace netdyno::load

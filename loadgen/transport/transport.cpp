@@ -14,7 +14,7 @@ namespace {
 /// Each transport that this program was built with, one row.
 struct Kind {
   std::string_view scheme;
-  std::unique_ptr<Transport> (*make)(const LoadPlan& plan, const Slice& slice);
+  std::unique_ptr<Transport> (*make)(const LoadPlan& plan, const ThreadShare& share);
 };
 constexpr Kind kinds[] = {
     {"tcp", make_tcp_transport},
@@ -25,11 +25,12 @@ constexpr Kind kinds[] = {
 #endif
 };
 
-std::unique_ptr<Transport> with_layers(const LoadPlan& plan, const Slice& slice, std::unique_ptr<Transport> transport) {
+std::unique_ptr<Transport> with_layers(const LoadPlan& plan, const ThreadShare& share,
+                                       std::unique_ptr<Transport> transport) {
 #if defined(NETDYNO_WITH_TLS)
-  if (plan.tls.on) transport = make_tls_transport(plan, slice, std::move(transport));
+  if (plan.tls.on) transport = make_tls_transport(plan, share, std::move(transport));
 #endif
-  if (plan.websocket) transport = make_websocket_transport(plan, slice, std::move(transport));
+  if (plan.websocket) transport = make_websocket_transport(plan, share, std::move(transport));
   return transport;
 }
 
@@ -47,9 +48,9 @@ std::size_t Transport::send_messages(std::uint32_t connection, std::string_view 
 
 UniqueFd Transport::release(std::uint32_t) { die("connections of this transport have no socket of their own"); }
 
-std::unique_ptr<Transport> make_transport(const LoadPlan& plan, const Slice& slice) {
+std::unique_ptr<Transport> make_transport(const LoadPlan& plan, const ThreadShare& share) {
   for (const Kind& kind : kinds)
-    if (kind.scheme == plan.url.transport) return with_layers(plan, slice, kind.make(plan, slice));
+    if (kind.scheme == plan.url.transport) return with_layers(plan, share, kind.make(plan, share));
   die("this generator was built without the transport '" + plan.url.transport + "'");
 }
 

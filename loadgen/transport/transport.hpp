@@ -22,7 +22,7 @@ enum class ConnectFailure { refused, timed_out, reset, other };
 /// is not of the protocol, and the transport has closed the connection.
 enum class CloseReason { closed_by_server, cut_off, reset, unreadable };
 
-/// The events that a transport reports to its thread. Connections have the numbers of the slice.
+/// The events that a transport reports to its thread. Connections have the numbers of the share.
 class TransportEvents {
  public:
   virtual ~TransportEvents() = default;
@@ -82,6 +82,6 @@ class Transport {
 };
 
 /// Ends the program when the address cannot be resolved.
-std::unique_ptr<Transport> make_transport(const LoadPlan& plan, const Slice& slice);
+std::unique_ptr<Transport> make_transport(const LoadPlan& plan, const ThreadShare& share);
 
 }  // namespace netdyno::load

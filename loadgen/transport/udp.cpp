@@ -115,19 +115,19 @@ class Batch {
 /// the same order.
 class UdpTransport final : public Transport {
  public:
-  UdpTransport(const LoadPlan& plan, const Slice& slice, const Url& server, OpenMember open_member)
-      : slice_(slice),
+  UdpTransport(const LoadPlan& plan, const ThreadShare& share, const Url& server, OpenMember open_member)
+      : share_(share),
         servers_(resolve(server.host, server.port)),
-        route_(servers_.size(), slice.size(), plan.connect_timeout),
+        route_(servers_.size(), share.size(), plan.connect_timeout),
         open_member_(std::move(open_member)),
         sources_(resolve_sources(plan.source_ips)),
-        sampler_(slice.thread, plan.ends_times_with_stamps()),
-        greetings_(slice.size(), fresh_secret()),
-        fds_(open_member_ ? 2 * slice.size() : slice.size()),
+        sampler_(share.thread, plan.ends_times_with_stamps()),
+        greetings_(share.size(), fresh_secret()),
+        fds_(open_member_ ? 2 * share.size() : share.size()),
         batch_(longest_datagram(plan)) {}
 
   ~UdpTransport() override {
-    for (std::uint32_t connection = 0; connection < slice_.size(); ++connection) close(connection);
+    for (std::uint32_t connection = 0; connection < share_.size(); ++connection) close(connection);
   }
 
   void connect(std::uint32_t connection, TransportEvents& events) override {
@@ -233,7 +233,7 @@ class UdpTransport final : public Transport {
     widen_receive_buffer(fd.get());
     keep_arrival_times(fd.get());
     if (!sources_.empty()) {
-      const Address* const source = find_source(sources_[slice_.global(connection) % sources_.size()], server);
+      const Address* const source = find_source(sources_[share_.global(connection) % sources_.size()], server);
       if (source == nullptr) return EADDRNOTAVAIL;
       if (bind(fd.get(), source->get(), source->size) != 0) return errno;
     }
@@ -245,16 +245,16 @@ class UdpTransport final : public Transport {
   /// Before it sends HELO, so that it receives all messages once it is known. False with errno.
   bool join(std::uint32_t connection) {
     if (!open_member_) return true;
-    UniqueFd& fd = fds_[slice_.size() + connection];
+    UniqueFd& fd = fds_[share_.size() + connection];
     fd = open_member_();
     if (!fd) return false;
     widen_receive_buffer(fd.get());
     keep_arrival_times(fd.get());
-    poller_.add(fd.get(), readable, slice_.size() + connection);
+    poller_.add(fd.get(), readable, share_.size() + connection);
     return true;
   }
 
-  std::uint32_t connection_of(std::uint32_t socket) const { return socket % slice_.size(); }
+  std::uint32_t connection_of(std::uint32_t socket) const { return socket % share_.size(); }
 
   /// A control message that does not go out is as good as one that the network loses: it is repeated or expires.
   void say(std::uint32_t connection, const ControlBytes& bytes) {
@@ -334,14 +334,14 @@ class UdpTransport final : public Transport {
 
   void let_go(std::uint32_t connection) {
     std::erase_if(broken_, [connection](const auto& broken) { return broken.first == connection; });
-    for (std::size_t socket = connection; socket < fds_.size(); socket += slice_.size()) {
+    for (std::size_t socket = connection; socket < fds_.size(); socket += share_.size()) {
       if (!fds_[socket]) continue;
       dropped_ += drops(fds_[socket].get());
       fds_[socket].reset();
     }
   }
 
-  Slice slice_;
+  ThreadShare share_;
   std::vector<Address> servers_;
   Route route_;
   OpenMember open_member_;
@@ -361,13 +361,13 @@ class UdpTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_udp_transport(const LoadPlan& plan, const Slice& slice) {
-  return make_udp_transport(plan, slice, plan.url, {});
+std::unique_ptr<Transport> make_udp_transport(const LoadPlan& plan, const ThreadShare& share) {
+  return make_udp_transport(plan, share, plan.url, {});
 }
 
-std::unique_ptr<Transport> make_udp_transport(const LoadPlan& plan, const Slice& slice, const Url& server,
+std::unique_ptr<Transport> make_udp_transport(const LoadPlan& plan, const ThreadShare& share, const Url& server,
                                               OpenMember open_member) {
-  return std::make_unique<UdpTransport>(plan, slice, server, std::move(open_member));
+  return std::make_unique<UdpTransport>(plan, share, server, std::move(open_member));
 }
 
 }  // namespace netdyno::load

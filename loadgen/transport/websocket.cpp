@@ -123,8 +123,8 @@ std::string close_words(const std::string& text) {
 
 class WebSocketTransport final : public Layer {
  public:
-  WebSocketTransport(const LoadPlan& plan, const Slice& slice, std::unique_ptr<Transport> below)
-      : Layer(std::move(below)), streams_(slice.size()), random_(std::random_device{}()) {
+  WebSocketTransport(const LoadPlan& plan, const ThreadShare& share, std::unique_ptr<Transport> below)
+      : Layer(std::move(below)), streams_(share.size()), random_(std::random_device{}()) {
     before_key_ = fmt::format("GET {} HTTP/1.1\r\n", plan.websocket->target);
     const auto is_host = [](const std::string& header) { return names_header(header, "host"); };
     if (std::ranges::none_of(plan.websocket->headers, is_host)) before_key_ += host_header(plan.url, plan.tls.on);
@@ -290,9 +290,9 @@ class WebSocketTransport final : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_websocket_transport(const LoadPlan& plan, const Slice& slice,
+std::unique_ptr<Transport> make_websocket_transport(const LoadPlan& plan, const ThreadShare& share,
                                                     std::unique_ptr<Transport> below) {
-  return std::make_unique<WebSocketTransport>(plan, slice, std::move(below));
+  return std::make_unique<WebSocketTransport>(plan, share, std::move(below));
 }
 
 }  // namespace netdyno::load

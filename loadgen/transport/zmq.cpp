@@ -59,21 +59,21 @@ std::vector<std::vector<std::string>> addresses(const LoadPlan& plan) {
 /// before the thread waits.
 class ZmqTransport final : public Transport {
  public:
-  ZmqTransport(const LoadPlan& plan, const Slice& slice)
-      : slice_(slice),
+  ZmqTransport(const LoadPlan& plan, const ThreadShare& share)
+      : share_(share),
         addresses_(addresses(plan)),
-        route_(addresses_.size(), slice.size(), plan.connect_timeout),
-        greetings_(slice.size(), fresh_secret()),
-        links_(slice.size()),
-        io_thread_(fmt::format("{}/ZMQbg/IO/0", slice.thread)) {
-    const std::uint64_t sockets = std::uint64_t{slice.size()} * sockets_per_connection;
+        route_(addresses_.size(), share.size(), plan.connect_timeout),
+        greetings_(share.size(), fresh_secret()),
+        links_(share.size()),
+        io_thread_(fmt::format("{}/ZMQbg/IO/0", share.thread)) {
+    const std::uint64_t sockets = std::uint64_t{share.size()} * sockets_per_connection;
     const auto most = static_cast<std::uint64_t>(context_.get(zmq::ctxopt::socket_limit));
     if (sockets > most)
       die(fmt::format("a thread can have {} connections with ZeroMQ: ask for more --threads",
                       most / sockets_per_connection));
     // A connection that goes on to the next address has new ones, while libzmq still closes the others.
     context_.set(zmq::ctxopt::max_sockets, static_cast<int>(std::min(sockets * addresses_.size(), most)));
-    zmq_ctx_set(context_.handle(), ZMQ_THREAD_NAME_PREFIX, static_cast<int>(slice.thread));
+    zmq_ctx_set(context_.handle(), ZMQ_THREAD_NAME_PREFIX, static_cast<int>(share.thread));
   }
 
   ~ZmqTransport() override {
@@ -87,7 +87,7 @@ class ZmqTransport final : public Transport {
 
   void try_address(std::uint32_t connection) {
     const auto& sources = addresses_[route_.address(connection)];
-    const std::string& address = sources[slice_.global(connection) % sources.size()];
+    const std::string& address = sources[share_.global(connection) % sources.size()];
     Link& link = links_[connection];
     link.socket = open_socket(is_ipv6(address));
     link.monitor = open_monitor(link.socket, connection);
@@ -287,7 +287,7 @@ class ZmqTransport final : public Transport {
   }
 
   zmq::context_t context_;
-  const Slice slice_;
+  const ThreadShare share_;
   const std::vector<std::vector<std::string>> addresses_;  // of the server, each with its sources, taken in turn
   Route route_;
   Greetings greetings_;
@@ -301,8 +301,8 @@ class ZmqTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_zmq_transport(const LoadPlan& plan, const Slice& slice) {
-  return std::make_unique<ZmqTransport>(plan, slice);
+std::unique_ptr<Transport> make_zmq_transport(const LoadPlan& plan, const ThreadShare& share) {
+  return std::make_unique<ZmqTransport>(plan, share);
 }
 
 }  // namespace netdyno::load

@@ -13,6 +13,6 @@ inline constexpr std::size_t zmq_descriptors_per_connection = 4;
 /// Descriptors of a thread beside epoll and its wake-up: those of libzmq's two threads, and of the context's end.
 inline constexpr std::size_t zmq_descriptors_per_thread = 6;
 
-std::unique_ptr<Transport> make_zmq_transport(const LoadPlan& plan, const Slice& slice);
+std::unique_ptr<Transport> make_zmq_transport(const LoadPlan& plan, const ThreadShare& share);
 
 }  // namespace netdyno::load

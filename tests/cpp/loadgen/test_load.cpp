@@ -240,7 +240,7 @@ TEST(Load, OfAnOpenLoopTheKernelTimesTheAnswersUnlessLooksAreAskedFor) {
   const Figures f = measure(plan).figures;
   EXPECT_TRUE(f.all_timed_by_kernel());
   EXPECT_EQ(f.receive_lag.count(), 0U) << "which is in no time";
-  plan.look_every = ms;
+  plan.poll_every = ms;
   const Figures looked = measure(plan).figures;
   EXPECT_EQ(looked.kernel_timed, 0U);
   EXPECT_GT(looked.receive_lag.count(), 0U);

@@ -318,7 +318,7 @@ TEST(Audits, LatenessThatSomebodyAskedForIsNoFaultAndIsSaid) {
   Trial trial;
   for (int i = 0; i < 5000; ++i) trial.result.figures.own_lag.record(150'000);
   EXPECT_FALSE(trial.judge("generator").passed);
-  trial.plan.look_every = 200'000;
+  trial.plan.poll_every = 200'000;
   const Audit& check = trial.judge("generator");
   EXPECT_TRUE(check.passed) << check.detail;
   EXPECT_NE(check.detail.find("200.0 us of each as requested"), std::string::npos) << check.detail;

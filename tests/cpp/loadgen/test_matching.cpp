@@ -32,7 +32,7 @@ class MatchingTest : public testing::Test {
   }
 
   const LoadPlan plan_ = two_clients();
-  Clients clients_{Slice{0, 1, 2}};
+  Clients clients_{ThreadShare{0, 1, 2}};
   Control control_{plan_};
   const std::unique_ptr<Codec> codec_ = make_codec(plan_);
   Timeline timeline_{one_second, 1};
@@ -42,7 +42,7 @@ class MatchingTest : public testing::Test {
 
 /// A reply that left before its request may be read after it, and no time is negative.
 TEST_F(MatchingTest, AnAnswerCameNoSoonerThanItsMessageLeft) {
-  const auto schedule = make_schedule(plan_, clients_.slice);
+  const auto schedule = make_schedule(plan_, clients_.share);
   matching_.begin({0, one_second}, *schedule);
   recorder_.set_window({0, one_second});
   send(0, 5'000);
@@ -73,7 +73,7 @@ TEST_F(MatchingTest, OfAConnectionThatIsGoneNothingWaitsOrIsOverdue) {
 }
 
 TEST_F(MatchingTest, OfWhatIsGivenUpWithItsConnectionNothingWaitsOrIsOverdue) {
-  const auto schedule = make_schedule(plan_, clients_.slice);
+  const auto schedule = make_schedule(plan_, clients_.share);
   matching_.begin({0, 10'000}, *schedule);
   send(0, 1'000);
   send(0, 2'000);

@@ -25,27 +25,27 @@ LoadPlan open_loop(Arrivals arrivals, double rate_hz, std::uint32_t connections,
 std::multimap<Nanos, std::uint32_t> arrivals_before(const LoadPlan& plan, Nanos start, Nanos end, Nanos elapsed = 0) {
   std::multimap<Nanos, std::uint32_t> all;
   for (std::uint32_t thread = 0; thread < plan.threads; ++thread) {
-    const Slice slice = slice_of(plan, thread);
-    const auto schedule = make_schedule(plan, slice.speakers(plan), elapsed);
+    const ThreadShare share = make_thread_share(plan, thread);
+    const auto schedule = make_schedule(plan, share.speakers(plan), elapsed);
     schedule->start(start);
     while (schedule->next().intended < end) {
       const Arrival arrival = schedule->take();
-      all.emplace(arrival.intended, slice.global(arrival.connection));
+      all.emplace(arrival.intended, share.global(arrival.connection));
     }
   }
   return all;
 }
 
-PROPERTY(Slice, SharesOutEveryConnectionOnce) {
+PROPERTY(ThreadShare, SharesOutEveryConnectionOnce) {
   const auto connections = draw::between<std::uint32_t>(1, 200);
   const auto threads = draw::between<std::uint32_t>(1, std::min(connections, 9U) + 1);
   std::vector<int> owners(connections);
   for (std::uint32_t thread = 0; thread < threads; ++thread) {
-    const Slice slice{thread, threads, connections};
-    for (std::uint32_t local = 0; local < slice.size(); ++local) {
-      const std::uint32_t number = slice.global(local);
-      RC_ASSERT(slice.owns(number));
-      RC_ASSERT(slice.local(number) == local);
+    const ThreadShare share{thread, threads, connections};
+    for (std::uint32_t local = 0; local < share.size(); ++local) {
+      const std::uint32_t number = share.global(local);
+      RC_ASSERT(share.owns(number));
+      RC_ASSERT(share.local(number) == local);
       ++owners[number];
     }
   }
@@ -102,9 +102,9 @@ TEST(BusyConnections, AreTheFirstAndDealtOutToAllThreads) {
   const std::map<std::uint32_t, int> three_each{{0, 3}, {1, 3}, {2, 3}, {3, 3}, {4, 3}, {5, 3}, {6, 3}};
   EXPECT_EQ(count_by_connection(arrivals_before(plan, 1000, 1000 + 21'000)), three_each);
   for (std::uint32_t thread = 0; thread < plan.threads; ++thread) {
-    const Slice slice = slice_of(plan, thread);
-    EXPECT_EQ(slice.size(), thread == 0 ? 34U : 33U) << "all are connected";
-    EXPECT_EQ(slice.speakers(plan).size(), thread == 0 ? 3U : 2U);
+    const ThreadShare share = make_thread_share(plan, thread);
+    EXPECT_EQ(share.size(), thread == 0 ? 34U : 33U) << "all are connected";
+    EXPECT_EQ(share.speakers(plan).size(), thread == 0 ? 3U : 2U);
   }
   plan.arrivals = Arrivals::closed;
   plan.depth = 3;

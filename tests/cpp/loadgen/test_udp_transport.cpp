@@ -38,7 +38,7 @@ struct Client {
     plan.url = url;
     plan.size = size;
     plan.connections = connections;
-    transport = make_transport(plan, Slice{0, 1, connections});
+    transport = make_transport(plan, ThreadShare{0, 1, connections});
     for (std::uint32_t i = 0; i < connections; ++i) transport->connect(i, seen);
   }
 
