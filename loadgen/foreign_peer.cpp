@@ -110,7 +110,7 @@ class ForeignPeer final : public Peer {
   /// The connection is at its end, and why that is a fault, if it is. Returns how many messages it cost.
   std::uint64_t remake(std::uint32_t number, std::string_view why, Matching::End end, Nanos now) {
     const std::uint64_t given_up = thread_.matching.take_back(number, why, end, now);
-    thread_.connecting.leave(number, thread_.events);
+    thread_.connecting.leave(number, events_);
     return given_up;
   }
 
@@ -152,6 +152,8 @@ class ForeignPeer final : public Peer {
 
 }  // namespace
 
-std::unique_ptr<Peer> make_foreign_peer(const Peer::Thread& thread) { return std::make_unique<ForeignPeer>(thread); }
+std::unique_ptr<Peer> make_foreign_peer(const ThreadParts& thread, TransportEvents& events) {
+  return std::make_unique<ForeignPeer>(thread, events);
+}
 
 }  // namespace netdyno::load

@@ -17,7 +17,7 @@ class OwnPeer final : public Peer {
     } else if (connection.closing && connection.flight.in_order()) {
       carry_on(number, Matching::End::announced, now);
     } else if (connection.served()) {
-      thread_.connecting.leave(number, thread_.events);
+      thread_.connecting.leave(number, events_);
     } else if (thread_.plan.flight_is_limited) {
       fill_places(number);
     }
@@ -60,7 +60,7 @@ class OwnPeer final : public Peer {
   void carry_on(std::uint32_t number, Matching::End end, Nanos now) {
     ++thread_.recorder.figures.connections.closed_after_reply;
     thread_.matching.take_back(number, "", end, now);
-    thread_.connecting.leave(number, thread_.events);
+    thread_.connecting.leave(number, events_);
   }
 
   /// Sends what is due on a connection that had too many in flight, and has room again. It waited for answers, and not
@@ -74,6 +74,8 @@ class OwnPeer final : public Peer {
 
 }  // namespace
 
-std::unique_ptr<Peer> make_own_peer(const Peer::Thread& thread) { return std::make_unique<OwnPeer>(thread); }
+std::unique_ptr<Peer> make_own_peer(const ThreadParts& thread, TransportEvents& events) {
+  return std::make_unique<OwnPeer>(thread, events);
+}
 
 }  // namespace netdyno::load

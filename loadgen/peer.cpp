@@ -2,8 +2,8 @@
 
 namespace netdyno::load {
 
-std::unique_ptr<Peer> make_peer(const Peer::Thread& thread) {
-  return thread.plan.is_foreign() ? make_foreign_peer(thread) : make_own_peer(thread);
+std::unique_ptr<Peer> make_peer(const ThreadParts& thread, TransportEvents& events) {
+  return thread.plan.is_foreign() ? make_foreign_peer(thread, events) : make_own_peer(thread, events);
 }
 
 std::uint64_t& Peer::errors_by(CloseReason reason) {

@@ -4,14 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "lib/measure/recorder.hpp"
-#include "loadgen/connect/connecting.hpp"
-#include "loadgen/connect/sender.hpp"
-#include "loadgen/match/clients.hpp"
-#include "loadgen/match/control.hpp"
-#include "loadgen/match/matching.hpp"
-#include "loadgen/plan/plan.hpp"
-#include "loadgen/transport/transport.hpp"
+#include "loadgen/thread_parts.hpp"
 
 namespace netdyno::load {
 
@@ -20,24 +13,13 @@ namespace netdyno::load {
 /// on, and what is given up has its reason in words (foreign_peer.cpp). Owning thread only; `now` is its clock.
 class Peer {
  public:
-  /// What a thread has; all of it must live as long. `events` get what the connections do.
-  struct Thread {
-    const LoadPlan& plan;
-    Control& control;
-    Clients& clients;
-    Transport& transport;
-    Sender& sender;
-    Connecting& connecting;
-    Matching& matching;
-    Recorder& recorder;
-    TransportEvents& events;
-  };
   struct GivenUp {
     std::uint64_t messages = 0;
     bool with_unsent = false;
   };
 
-  explicit Peer(const Thread& thread) : thread_(thread) {}
+  /// `events` get what the connections do.
+  Peer(const ThreadParts& thread, TransportEvents& events) : thread_(thread), events_(events) {}
   virtual ~Peer() = default;
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
@@ -59,12 +41,13 @@ class Peer {
   /// The count of connections that ended like this.
   std::uint64_t& errors_by(CloseReason reason);
 
-  Thread thread_;
+  const ThreadParts thread_;
+  TransportEvents& events_;
 };
 
 /// The peer of the plan's server.
-std::unique_ptr<Peer> make_peer(const Peer::Thread& thread);
-std::unique_ptr<Peer> make_own_peer(const Peer::Thread& thread);
-std::unique_ptr<Peer> make_foreign_peer(const Peer::Thread& thread);
+std::unique_ptr<Peer> make_peer(const ThreadParts& thread, TransportEvents& events);
+std::unique_ptr<Peer> make_own_peer(const ThreadParts& thread, TransportEvents& events);
+std::unique_ptr<Peer> make_foreign_peer(const ThreadParts& thread, TransportEvents& events);
 
 }  // namespace netdyno::load
