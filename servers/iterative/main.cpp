@@ -12,6 +12,7 @@
 #include "lib/server/grace.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/session/session.hpp"
+#include "servers/_shared/alone/carry_out.hpp"
 
 namespace netdyno {
 namespace {
@@ -51,6 +52,7 @@ class Server {
     const auto session = make_session(options_, counters_);
     Effects effects{options_.write_mode};
     const auto buffer = std::make_unique_for_overwrite<char[]>(options_.read_buffer);  // touched by reads only
+    const auto burn = [](auto duration) { return burn_cpu_unless(BlockingClient::grace_over, duration); };
     bool open = true;
     while (open) {
       const ssize_t n = recv(fd, buffer.get(), options_.read_buffer, 0);
@@ -61,40 +63,8 @@ class Server {
       } else {
         session->end(effects);
       }
-      open = carry_out(effects, fd);
+      open = carry_out(effects, fd, counters_, burn);
     }
-  }
-
-  bool carry_out(const Effects& effects, int fd) {
-    for (const Effect& effect : effects) {
-      switch (effect.kind) {
-        case Effect::Kind::write:
-          if (!send_counted(fd, effects.bytes(effect))) return false;
-          break;
-        case Effect::Kind::broadcast:
-          break;  // of chat, which main refuses
-        case Effect::Kind::wait:
-          if (!wait_unless_reset(fd, effect.duration)) return false;
-          break;
-        case Effect::Kind::burn:
-          if (!burn_cpu_unless(BlockingClient::grace_over, effect.duration)) return false;
-          break;
-        case Effect::Kind::close:
-          return false;
-      }
-    }
-    return true;
-  }
-
-  /// False when the client cannot be sent to any more.
-  bool send_counted(int fd, std::string_view bytes) {
-    const SendResult result = send_all(fd, bytes);
-    if (result == SendResult::sent) {
-      counters_.add_bytes_out(bytes.size());
-      return true;
-    }
-    if (result == SendResult::timed_out) counters_.add_slow_closed();
-    return false;
   }
 
   const ServerOptions& options_;

@@ -13,6 +13,7 @@
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/shared_counters.hpp"
 #include "lib/session/session.hpp"
+#include "servers/_shared/alone/carry_out.hpp"
 
 namespace netdyno {
 namespace {
@@ -76,40 +77,8 @@ class Server {
       } else {
         session->end(effects);
       }
-      open = carry_out(effects, fd);
+      open = carry_out(effects, fd, counters_.get());
     }
-  }
-
-  bool carry_out(const Effects& effects, int fd) {
-    for (const Effect& effect : effects) {
-      switch (effect.kind) {
-        case Effect::Kind::write:
-          if (!send_counted(fd, effects.bytes(effect))) return false;
-          break;
-        case Effect::Kind::broadcast:
-          break;  // of chat, which main refuses
-        case Effect::Kind::wait:
-          if (!wait_unless_reset(fd, effect.duration)) return false;
-          break;
-        case Effect::Kind::burn:
-          burn_cpu(effect.duration);
-          break;
-        case Effect::Kind::close:
-          return false;
-      }
-    }
-    return true;
-  }
-
-  /// False when the client cannot be sent to any more.
-  bool send_counted(int fd, std::string_view bytes) {
-    const SendResult result = send_all(fd, bytes);
-    if (result == SendResult::sent) {
-      counters_.get().add_bytes_out(bytes.size());
-      return true;
-    }
-    if (result == SendResult::timed_out) counters_.get().add_slow_closed();
-    return false;
   }
 
   const ServerOptions& options_;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/counted_send.hpp"
 #include "lib/server/joined_writes.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/lock_waits.hpp"
@@ -39,14 +40,14 @@ class Connection {
   /// The connection's own thread. False when the client cannot be sent to any more.
   bool reply(std::string_view bytes) {
     const std::lock_guard lock{write_lock_};
-    return send_counted(bytes, Patience::while_it_reads);
+    return send(bytes, Patience::while_it_reads);
   }
 
   /// Any thread. Sends a frame whole, without other bytes between its parts. To a client that cannot be sent to it
   /// sends nothing; that client's own thread sees the end of its stream and closes it.
   void deliver(const Frame& frame, WriteMode mode) {
     const std::lock_guard lock{write_lock_};
-    for_each_part(frame, mode, [this](std::string_view part) { send_counted(part, Patience::one_timeout); });
+    for_each_part(frame, mode, [this](std::string_view part) { send(part, Patience::one_timeout); });
   }
 
   /// Any thread. The frame waits for the next send_queued(), of whichever thread.
@@ -61,7 +62,7 @@ class Connection {
     if (!has_queued()) return;
     const std::lock_guard lock{write_lock_};
     const std::vector<SharedFrame> frames = take_queued();
-    JoinedWrites writes{mode, [this](std::span<iovec> parts) { send_counted(parts, Patience::one_timeout); }};
+    JoinedWrites writes{mode, [this](std::span<iovec> parts) { send(parts, Patience::one_timeout); }};
     for (const SharedFrame& frame : frames) writes.add(*frame);
     writes.flush();
   }
@@ -85,20 +86,10 @@ class Connection {
     return std::exchange(queued_, {});
   }
 
-  bool send_counted(std::string_view bytes, Patience patience) {
-    iovec part = part_of(bytes);
-    return send_counted({&part, 1}, patience);
-  }
-
-  bool send_counted(std::span<iovec> parts, Patience patience) {
+  template <class Bytes>
+  bool send(Bytes bytes, Patience patience) {
     if (broken_) return false;  // a thread that waited for the lock while a send timed out must not time out again
-    const std::size_t size = size_of(parts);
-    const SendResult result = send_all(fd(), parts, patience);
-    if (result == SendResult::sent) {
-      counters_.add_bytes_out(size);
-      return true;
-    }
-    if (result == SendResult::timed_out) counters_.add_slow_closed();
+    if (send_counted(fd(), bytes, patience, counters_)) return true;
     broken_ = true;
     shutdown(fd(), SHUT_RDWR);
     return false;
