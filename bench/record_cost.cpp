@@ -50,8 +50,8 @@ BENCHMARK(flight_round_trip);
 
 struct Count final : ReplySink {
   std::uint64_t replies = 0;
-  void reply(const Stamp&, std::size_t) override { ++replies; }
-  void corrupt() override { std::abort(); }
+  void on_reply(const Stamp&, std::size_t) override { ++replies; }
+  void on_corrupt() override { std::abort(); }
 };
 
 void encode_and_verify(benchmark::State& state) {

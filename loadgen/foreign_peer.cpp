@@ -31,16 +31,16 @@ class ForeignPeer final : public Peer {
  public:
   using Peer::Peer;
 
-  void received(std::uint32_t number, bool good, Nanos now) override {
+  void on_received(std::uint32_t number, bool good, Nanos now) override {
     Connection& connection = thread_.clients[number];
     if (!good) {
       ++thread_.recorder.figures.errors.protocol;
-      remake(number, thread_.matching.why_broken(), Matching::End::given_up, now);
+      reconnect(number, thread_.matching.why_broken(), Matching::End::given_up, now);
     } else if (connection.closing || connection.served()) {
       thread_.recorder.figures.connections.closed_after_reply += !connection.served();
-      remake(number, "", Matching::End::announced, now);
+      reconnect(number, "", Matching::End::announced, now);
     } else if (!connection.blocked && connection.sendable() > 0) {
-      thread_.sender.writable(number, connection);  // it waited for an answer, and not for this program
+      thread_.sender.resume(number, connection);  // it waited for an answer, and not for this program
     }
   }
 
@@ -48,10 +48,10 @@ class ForeignPeer final : public Peer {
   /// others were answered, are sent again where LoadPlan::may_be_sent_again allows it: a server may close a connection
   /// that it has served (RFC 9112, 9.3.1). Where a reset answers requests that were on their way then, Linux reports
   /// the close. A reset without a close is an error, even if the request is sent again: its outcome is unknown.
-  void closed(std::uint32_t number, CloseReason reason, const std::string& cause, Nanos now) override {
+  void on_closed(std::uint32_t number, CloseReason reason, const std::string& cause, Nanos now) override {
     Connection& connection = thread_.clients[number];
-    thread_.matching.arrived(number, now);
-    thread_.matching.lagging(never);  // the kernel says of bytes when they arrived, and not of an end
+    thread_.matching.begin_reading(number, now);
+    thread_.matching.set_lag(never);  // the kernel says of bytes when they arrived, and not of an end
     std::string why = cause;          // the oldest that waits is given up for it
     bool is_error = false;
     if (why.empty() && connection.decoder) {
@@ -66,19 +66,19 @@ class ForeignPeer final : public Peer {
       is_error = true;
       thread_.recorder.figures.faults.note("the connection was reset with a request in flight", Population::connections,
                                            now);
-      thread_.recorder.error(now);
+      thread_.recorder.note_error(now);
     }
     const auto end = connection.closing             ? Matching::End::announced
                      : reason == CloseReason::reset ? Matching::End::reset
                                                     : Matching::End::closed;
-    const bool cost_messages = remake(number, why, end, now) > 0;
+    const bool cost_messages = reconnect(number, why, end, now) > 0;
     const bool is_fault = is_error || !why.empty() || cost_messages;
     ++(is_fault ? errors_by(reason) : thread_.recorder.figures.connections.closed_after_reply);
   }
 
-  void reconnect_failed(std::uint32_t, ConnectFailure failure, bool noted, Nanos now) override {
+  void on_reconnect_failed(std::uint32_t, ConnectFailure failure, bool noted, Nanos now) override {
     if (!noted) thread_.recorder.figures.faults.note(words_for(failure), Population::connects, now);
-    thread_.recorder.error(now);
+    thread_.recorder.note_error(now);
   }
 
   /// What waits for a connection is sent however late, but a count has to come to its end.
@@ -90,7 +90,7 @@ class ForeignPeer final : public Peer {
     const std::uint64_t unsent = is_last ? thread_.matching.give_up_unsent(connection, deadline) : 0;
     note_silence(number, late + unsent, now);
     if (connection.open() && connection.flight.unanswered() > 0 && connection.flight.oldest_sent() <= deadline)
-      remake(number, "", Matching::End::given_up, now);
+      reconnect(number, "", Matching::End::given_up, now);
     return {late + unsent, unsent > 0};
   }
 
@@ -108,7 +108,7 @@ class ForeignPeer final : public Peer {
 
  private:
   /// The connection is at its end, and why that is a fault, if it is. Returns how many messages it cost.
-  std::uint64_t remake(std::uint32_t number, std::string_view why, Matching::End end, Nanos now) {
+  std::uint64_t reconnect(std::uint32_t number, std::string_view why, Matching::End end, Nanos now) {
     const std::uint64_t given_up = thread_.matching.take_back(number, why, end, now);
     thread_.connecting.leave(number, events_);
     return given_up;

@@ -10,7 +10,7 @@ constexpr Nanos shortest_pause = 1'000'000;
 constexpr Nanos drain_check = 5'000'000;
 
 Nanos choose_patience(const LoadPlan& plan) {
-  return plan.remakes_connections() ? std::min(plan.timeout, plan.connect_timeout) : plan.timeout;
+  return plan.may_reconnect() ? std::min(plan.timeout, plan.connect_timeout) : plan.timeout;
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ void GivingUp::give_up_some() {
 /// In a closed loop the next message goes out instead.
 void GivingUp::give_up_late_of(std::uint32_t number) {
   const Connection& connection = thread_.clients[number];
-  if (thread_.connecting.too_long(connection, loop_.now)) {
+  if (thread_.connecting.has_waited_too_long(connection, loop_.now)) {
     thread_.transport.close(number);
     receiving_.fail_connect(number, ConnectFailure::timed_out, 0, "");  // no event: nothing has been said of it
   }
@@ -50,9 +50,9 @@ void GivingUp::give_up_late_of(std::uint32_t number) {
   waiting_.note_held(number);
   if (late == 0) return;
   thread_.recorder.figures.errors.timeout += late;
-  thread_.recorder.error(loop_.now, late);
+  thread_.recorder.note_error(loop_.now, late);
   for (std::uint64_t i = 0; i < late && loop_.now < loop_.window.end; ++i)
-    sending_.schedule().answered(number, loop_.now);
+    sending_.schedule().note_answered(number, loop_.now);
 }
 
 void GivingUp::give_up_all() {

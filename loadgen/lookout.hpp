@@ -17,7 +17,7 @@ class Lookout {
   Nanos early() const { return std::min(lateness_, most_); }
 
   /// A timer has woken the thread so long after its moment.
-  void woken(Nanos late) {
+  void note_wake(Nanos late) {
     if (!learns_) return;
     lateness_ = std::clamp<Nanos>(lateness_ + (late > lateness_ ? up : -down), 0, longest);
   }
@@ -41,22 +41,22 @@ class ReplyLookout {
   static constexpr Nanos length = 20'000;
 
   ReplyLookout() = default;  // never
-  ReplyLookout(bool looks, bool learns) : looks_(looks), learns_(learns) {}
+  ReplyLookout(bool polls, bool learns) : polls_(polls), learns_(learns) {}
 
   /// Once for each wait.
-  bool looks() {
-    if (!looks_) return false;
+  bool decide_to_poll() {
+    if (!polls_) return false;
     return !learns_ || worth_ > 0 || ++left_out_ % rest == 0;
   }
 
   /// A look that did not find something at once has found something, or was in vain.
-  void ended(bool found) { worth_ = std::clamp(worth_ + (found ? 1 : -1), 0, most_worth); }
+  void note_poll(bool found) { worth_ = std::clamp(worth_ + (found ? 1 : -1), 0, most_worth); }
 
  private:
   static constexpr int most_worth = 16;
   static constexpr unsigned rest = 64;
 
-  bool looks_ = false;
+  bool polls_ = false;
   bool learns_ = false;
   int worth_ = most_worth;
   unsigned left_out_ = 0;
@@ -75,7 +75,7 @@ class LateReads {
   bool allowed() const { return allowed_; }
   /// Whether what was read could as well have been read later; once it could not, nothing waits any more.
   void note(bool could_wait) { allowed_ = allowed_ && could_wait; }
-  void sent(Nanos sent_at) { until_ = sent_at + longest; }
+  void note_sent(Nanos sent_at) { until_ = sent_at + longest; }
   /// Replies may wait until then.
   Nanos until() const { return allowed_ ? until_ : 0; }
 

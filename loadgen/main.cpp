@@ -22,14 +22,14 @@ namespace {
 enum Exit { measured = 0, nothing_measured = 1, not_written = 1, not_believed = 3, assertion_missed = 4 };
 
 /// What a server has to do that gave no valid answer.
-std::string_view advice(const LoadPlan& plan) {
+std::string_view advise(const LoadPlan& plan) {
   if (plan.is_foreign()) return "";
   if (plan.websocket) return "; the server has to echo each text, or with --workload chat to broadcast it";
   return "; a server of netdyno has to answer (any other is loaded by http://... or --send)";
 }
 
 /// Why nothing could be measured; empty when something was.
-std::string failure(const LoadPlan& plan, const Measurement& measurement) {
+std::string describe_failure(const LoadPlan& plan, const Measurement& measurement) {
   const Figures& figures = measurement.figures;
   const ConnectCounts& c = figures.connections;
   const bool answered = figures.messages.received > 0;
@@ -46,7 +46,7 @@ std::string failure(const LoadPlan& plan, const Measurement& measurement) {
   if (!answered && !faults.empty()) return fmt::format("no reply was right: {}", fault_text(faults.front(), figures));
   if (!answered)
     return fmt::format("sent {} messages over {} connections and got no valid answer{}", figures.messages.sent,
-                       c.established, advice(plan));
+                       c.established, advise(plan));
   return {};
 }
 
@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
   ensure_descriptors(plan);
   Display display{plan};
   const Measurement measurement = run_load(whole, display);
-  const std::string why = failure(plan, measurement);
+  const std::string why = describe_failure(plan, measurement);
   plan.duration = measurement.duration;  // the report from here on is of that time
   if (!plan.steps.empty() && plan.duration > 0)
     plan.rate_hz = messages_until(plan.steps, plan.duration) / seconds(plan.duration);

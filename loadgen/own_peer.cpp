@@ -7,7 +7,7 @@ class OwnPeer final : public Peer {
  public:
   using Peer::Peer;
 
-  void received(std::uint32_t number, bool good, Nanos now) override {
+  void on_received(std::uint32_t number, bool good, Nanos now) override {
     Connection& connection = thread_.clients[number];
     connection.replied = !connection.decoder;
     if (!good) {
@@ -23,7 +23,7 @@ class OwnPeer final : public Peer {
     }
   }
 
-  void closed(std::uint32_t number, CloseReason reason, const std::string& cause, Nanos now) override {
+  void on_closed(std::uint32_t number, CloseReason reason, const std::string& cause, Nanos now) override {
     if (thread_.plan.reconnects && cause.empty() && !is_idle(number) && may_end(thread_.clients[number], reason))
       return carry_on(number, Matching::End::closed, now);
     ++errors_by(reason);
@@ -31,7 +31,7 @@ class OwnPeer final : public Peer {
     thread_.matching.let_go(number, now);
   }
 
-  void reconnect_failed(std::uint32_t number, ConnectFailure, bool, Nanos now) override {
+  void on_reconnect_failed(std::uint32_t number, ConnectFailure, bool, Nanos now) override {
     thread_.matching.let_go(number, now);
   }
 
@@ -68,7 +68,7 @@ class OwnPeer final : public Peer {
   void fill_places(std::uint32_t number) {
     Connection& connection = thread_.clients[number];
     connection.limit_flight(thread_.plan.depth);
-    if (!connection.blocked && connection.sendable() > 0) thread_.sender.writable(number, connection);
+    if (!connection.blocked && connection.sendable() > 0) thread_.sender.resume(number, connection);
   }
 };
 

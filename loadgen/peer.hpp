@@ -25,11 +25,11 @@ class Peer {
   Peer& operator=(const Peer&) = delete;
 
   /// What has come on a connection is matched; `good`: its stream can be read any further.
-  virtual void received(std::uint32_t number, bool good, Nanos now) = 0;
+  virtual void on_received(std::uint32_t number, bool good, Nanos now) = 0;
   /// A connection has ended; `cause`: in the words of the transport, if it has any.
-  virtual void closed(std::uint32_t number, CloseReason reason, const std::string& cause, Nanos now) = 0;
+  virtual void on_closed(std::uint32_t number, CloseReason reason, const std::string& cause, Nanos now) = 0;
   /// A client that had left could not connect again; `noted`: the reason is in the figures.
-  virtual void reconnect_failed(std::uint32_t number, ConnectFailure failure, bool noted, Nanos now) = 0;
+  virtual void on_reconnect_failed(std::uint32_t number, ConnectFailure failure, bool noted, Nanos now) = 0;
   /// Gives up the messages of a connection that have waited for --timeout.
   virtual GivenUp give_up_late(std::uint32_t number, Nanos now) = 0;
   /// After the load: gives up all that wait, and returns how many.
@@ -37,7 +37,9 @@ class Peer {
 
  protected:
   /// It sends nothing, and was to stay open (--busy-connections).
-  bool is_idle(std::uint32_t number) const { return number >= thread_.clients.share.speakers(thread_.plan).size(); }
+  bool is_idle(std::uint32_t number) const {
+    return number >= thread_.clients.share.select_speakers(thread_.plan).size();
+  }
   /// The count of connections that ended like this.
   std::uint64_t& errors_by(CloseReason reason);
 

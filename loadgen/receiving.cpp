@@ -29,8 +29,8 @@ void Receiving::set_times(std::uint32_t number, KernelStamp arrived) {
   const Nanos lag = lag_since(arrived);
   const bool stamped = by_kernel_ && lag != never;
   waiting_.note_read(stamped);
-  matching_.arrived(number, stamped ? loop_.now - lag : loop_.now, stamped);
-  matching_.lagging(stamped ? never : lag);
+  matching_.begin_reading(number, stamped ? loop_.now - lag : loop_.now, stamped);
+  matching_.set_lag(stamped ? never : lag);
 }
 
 void Receiving::on_received(std::uint32_t number, std::string_view bytes, KernelStamp arrived) {
@@ -42,7 +42,7 @@ void Receiving::on_received(std::uint32_t number, std::string_view bytes, Kernel
   auto& decoder = thread_.clients[number].decoder;
   const bool good = streams_.receive(decoder, bytes, matching_);
   waiting_.note_read(!decoder);
-  peer_->received(number, good, loop_.now);
+  peer_->on_received(number, good, loop_.now);
   waiting_.note_held(number);
   sending_.send_between_events(*this);
 }
@@ -60,7 +60,7 @@ void Receiving::on_messages(std::uint32_t number, std::span<const std::string_vi
   sending_.send_between_events(*this);
 }
 
-void Receiving::on_connected(std::uint32_t number) { thread_.connecting.connected(number); }
+void Receiving::on_connected(std::uint32_t number) { thread_.connecting.note_connected(number); }
 
 void Receiving::on_connect_failed(std::uint32_t number, ConnectFailure failure, int error) {
   fail_connect(number, failure, error, std::string{thread_.transport.why()});
@@ -68,18 +68,18 @@ void Receiving::on_connect_failed(std::uint32_t number, ConnectFailure failure, 
 
 void Receiving::fail_connect(std::uint32_t number, ConnectFailure failure, int error, const std::string& why) {
   const bool returning = thread_.clients[number].state == Connection::State::returning;
-  thread_.connecting.failed(number, failure, error);
+  thread_.connecting.note_failed(number, failure, error);
   loop_.now = loop_.clock.now();
   if (!why.empty()) recorder_.figures.faults.note(why, Population::connects, loop_.now);
-  if (returning) peer_->reconnect_failed(number, failure, !why.empty(), loop_.now);
+  if (returning) peer_->on_reconnect_failed(number, failure, !why.empty(), loop_.now);
 }
 
-void Receiving::on_writable(std::uint32_t number) { thread_.sender.writable(number, thread_.clients[number]); }
+void Receiving::on_writable(std::uint32_t number) { thread_.sender.resume(number, thread_.clients[number]); }
 
 void Receiving::on_closed(std::uint32_t number, CloseReason reason) {
   loop_.now = loop_.clock.now();
   waiting_.note_read(false);  // the kernel does not say when, and it may be the end of a reply
-  peer_->closed(number, reason, std::string{thread_.transport.why()}, loop_.now);
+  peer_->on_closed(number, reason, std::string{thread_.transport.why()}, loop_.now);
   waiting_.note_held(number);
   sending_.send_between_events(*this);
 }

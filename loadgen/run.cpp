@@ -40,7 +40,7 @@ constexpr Nanos furthest_ahead = 24 * 3600 * one_second;  // a later moment is n
 
 /// A number that stands behind a word on a line.
 template <class Number>
-std::optional<Number> number_behind(std::string_view word, std::string_view line) {
+std::optional<Number> parse_number_behind(std::string_view word, std::string_view line) {
   Number number = 0;
   if (!line.starts_with(word)) return {};
   const char* const end = line.data() + line.size();
@@ -50,8 +50,8 @@ std::optional<Number> number_behind(std::string_view word, std::string_view line
 }
 
 /// The moment that "go" names; none where it is too far ahead to wait for.
-std::optional<Nanos> moment_of(std::string_view line) {
-  const auto moment = number_behind<Nanos>("go ", line);
+std::optional<Nanos> parse_moment(std::string_view line) {
+  const auto moment = parse_number_behind<Nanos>("go ", line);
   return moment && *moment >= 0 && *moment <= now_ns() + furthest_ahead ? moment : std::nullopt;
 }
 
@@ -104,7 +104,7 @@ class Lines {
 std::uint64_t read_number_after(std::string_view word, const char* otherwise) {
   std::string line;
   std::getline(std::cin, line);
-  const auto number = number_behind<std::uint64_t>(word, line);
+  const auto number = parse_number_behind<std::uint64_t>(word, line);
   if (!number) die(otherwise);
   return *number;
 }
@@ -114,7 +114,7 @@ std::uint64_t read_number_after(std::string_view word, const char* otherwise) {
 Nanos wait_for_go() {
   std::string line;
   std::getline(std::cin, line);
-  const auto named = moment_of(line);
+  const auto named = parse_moment(line);
   if (!named) die("no start time came on stdin");
   const Nanos start = *named;
   if (const Nanos now = now_ns(); start < now)
@@ -138,17 +138,17 @@ class Run {
 
     control_.wait_for(Milestone::connected, never);
     const bool is_part = plan_.is_part_of_a_room();  // "connected" invites "go", so it comes after join()
-    if (!is_part) observer_.connected(control_.read_established());
+    if (!is_part) observer_.on_connected(control_.read_established());
     const bool all_joined = join();
-    if (is_part) observer_.connected(control_.read_established());
+    if (is_part) observer_.on_connected(control_.read_established());
     if (plan_.turns) {
       take_turns();
     } else if (begin()) {
       watch();
-      if (is_part) hear_the_others();
+      if (is_part) expect_deliveries_of_others();
       control_.wait_for(Milestone::finished, never);
     }
-    observer_.finished();
+    observer_.on_finished();
     threads.clear();  // joins them
     leave_interrupts();
     return collect(all_joined);
@@ -166,12 +166,12 @@ class Run {
     interrupted_at_ = 0;
     heeding_ = this;
     struct sigaction action {};
-    action.sa_handler = heed_interrupt;
+    action.sa_handler = handle_interrupt;
     action.sa_flags = SA_RESTART;
     for (const int number : ending_signals()) sigaction(number, &action, nullptr);
   }
 
-  static void heed_interrupt(int number) {
+  static void handle_interrupt(int number) {
     const int error = errno;
     const Nanos now = now_ns();
     if (number != SIGINT && interrupts_ > 0 && now - interrupted_at_ < one_request) return;
@@ -210,7 +210,7 @@ class Run {
       if (!line || *line == "end") break;
       if (*line == "drop") {
         settle(false);
-      } else if (const auto moment = moment_of(*line)) {
+      } else if (const auto moment = parse_moment(*line)) {
         settle(true);
         take_slice(*moment);
       } else {
@@ -227,7 +227,7 @@ class Run {
 
   void take_slice(Nanos start) {
     control_.count_slice();
-    if (start <= now_ns()) return observer_.missed_slice();
+    if (start <= now_ns()) return observer_.on_missed_slice();
     start_ = start;
     Witness witness{watched_, witness_every, shortest_noted};
     timeline_.clear();
@@ -240,7 +240,7 @@ class Run {
     is_unsettled_ = true;
     Nanos paused = 0;
     for (const auto& pause : witness.stop()) paused += std::chrono::nanoseconds{pause.to - pause.from}.count();
-    observer_.slice(control_.read_sent_in_slice(), paused);
+    observer_.on_slice(control_.read_sent_in_slice(), paused);
   }
 
   /// With --witness: the generator's cores. The server's say nothing: the kernel does not interrupt a system call
@@ -258,7 +258,7 @@ class Run {
     is_unsettled_ = false;
     control_.settle_slice(counts);
     if (!counts) return;
-    const Nanos duration = duration_of_slice();
+    const Nanos duration = measure_slice();
     counted_ += duration;
     auto slots = timeline_.slots();
     slots.resize(static_cast<std::size_t>((duration + timeline_.interval() - 1) / timeline_.interval()));
@@ -271,7 +271,7 @@ class Run {
       }
   }
 
-  Nanos duration_of_slice() const {
+  Nanos measure_slice() const {
     return std::clamp<Nanos>(control_.read_early_end() - (start_ + plan_.warmup), 0, plan_.duration);
   }
 
@@ -290,34 +290,34 @@ class Run {
   void watch() {
     const Nanos window_start = start_ + plan_.warmup;
     const Nanos window_end = window_start + plan_.duration;
-    if (comes(window_start)) observer_.window_start();
+    if (await_moment(window_start)) observer_.on_window_start();
     for (Nanos next = window_start + progress_interval; next < window_end; next += progress_interval) {
-      if (!comes(next)) return;
-      observer_.progress(progress(next - window_start), timeline_.latest());
+      if (!await_moment(next)) return;
+      observer_.on_progress(sum_progress(next - window_start), timeline_.latest());
     }
-    if (comes(window_end)) observer_.window_end();
+    if (await_moment(window_end)) observer_.on_window_end();
   }
 
   /// Waits for a moment of the window. It does not come where the threads are done before; those that are done once it
   /// has come may be so before this thread sees it.
-  bool comes(Nanos moment) { return !control_.wait_for(Milestone::finished, moment) || now_ns() >= moment; }
+  bool await_moment(Nanos moment) { return !control_.wait_for(Milestone::finished, moment) || now_ns() >= moment; }
 
   /// A part of a room: each of its listeners hears what all parts have sent, but for what it said to others itself.
-  void hear_the_others() {
+  void expect_deliveries_of_others() {
     control_.wait_for(Milestone::sent, never);
-    observer_.sent(control_.read_intended());
+    observer_.on_sent(control_.read_intended());
     const auto of_all = read_number_after("sent ", "the count of the other parts did not come on stdin");
     std::uint64_t apart = 0;
     for (std::uint32_t i = 0; i < plan_.threads; ++i)
-      apart += make_thread_share(plan_, i).size() - make_thread_share(plan_, i).speakers(plan_).size();
+      apart += make_thread_share(plan_, i).size() - make_thread_share(plan_, i).select_speakers(plan_).size();
     const std::uint64_t established = control_.read_established();
     const std::uint64_t listeners = established - std::min(apart, established);
     const std::uint64_t own = plan_.audience == Audience::others ? control_.read_intended() : 0;
-    to_hear_ = listeners * of_all - std::min(own, listeners * of_all);
-    control_.add_owed_by_others(static_cast<std::int64_t>(to_hear_));
+    expected_of_others_ = listeners * of_all - std::min(own, listeners * of_all);
+    control_.add_pending_of_others(static_cast<std::int64_t>(expected_of_others_));
   }
 
-  Observer::Progress progress(Nanos elapsed) const {
+  Observer::Progress sum_progress(Nanos elapsed) const {
     Observer::Progress sum{0, 0, elapsed};
     for (const auto& worker : workers_) {
       sum.completed += worker->completed();
@@ -329,7 +329,7 @@ class Run {
   Measurement collect(bool all_joined) {
     Measurement result;
     for (const auto& worker : workers_) result.figures.add(worker->figures());
-    result.figures.messages.expected += to_hear_;
+    result.figures.messages.expected += expected_of_others_;
     if (!plan_.turns && start_ != never) {
       is_unsettled_ = true;
       settle(true);
@@ -339,7 +339,7 @@ class Run {
     result.interval = timeline_.interval();
     if (!plan_.turns && start_ != never) result.began = start_ + plan_.warmup;
     result.duration = counted_;
-    result.slice = std::min(counted_, plan_.duration);
+    result.longest_slice = std::min(counted_, plan_.duration);
     if (const Nanos ended = control_.read_load_end(); ended != never && !plan_.turns)
       result.load_ended = std::clamp<Nanos>(ended - (start_ + plan_.warmup), 0, result.duration);
     result.max_rss_bytes = peak_rss_bytes();
@@ -363,8 +363,8 @@ class Run {
   Nanos counted_ = 0;          // the windows of those that do, and what they brought
   std::vector<Timeline::Slot> slots_;
   std::vector<CpuTime> cpu_;
-  std::optional<Lines> lines_;  // --turns
-  std::uint64_t to_hear_ = 0;   // a part of a room: deliveries to its own connections, of all messages
+  std::optional<Lines> lines_;            // --turns
+  std::uint64_t expected_of_others_ = 0;  // a part of a room: deliveries to its own connections, of all messages
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ Sending::Sending(const ThreadParts& thread, Waiting& waiting)
       recorder_(thread.recorder),
       waiting_(waiting),
       loop_(thread.loop),
-      schedule_(make_schedule(plan_, clients_.share.speakers(plan_))),
+      schedule_(make_schedule(plan_, clients_.share.select_speakers(plan_))),
       joined_(plan_.write_due == WriteDue::joined) {}
 
 void Sending::begin(std::unique_ptr<Schedule> schedule, Nanos start) {
@@ -73,10 +73,10 @@ bool Sending::queue_next() {
   if (!claim_from_count(schedule_->next().intended)) return false;
   const Arrival arrival = schedule_->take();
   Connection& connection = clients_[arrival.connection];
-  recorder_.scheduled(arrival.intended);
+  recorder_.note_scheduled(arrival.intended);
   if (connection.gone()) {
     ++recorder_.figures.errors.timeout;  // it will never have an answer
-    recorder_.error(loop_.now);
+    recorder_.note_error(loop_.now);
     return true;
   }
   connection.flight.intend(arrival.intended);
@@ -97,7 +97,7 @@ void Sending::send_queued(std::uint32_t number, TransportEvents& events) {
   if (connection.open()) {
     sender_.push(number, connection);
   } else if (connection.state == Connection::State::left && connection.flight.unsent() > 0) {
-    connecting_.come_back(number, events);
+    connecting_.reconnect(number, events);
   }
   waiting_.note_sent();
   waiting_.note_held(number);

@@ -49,13 +49,13 @@ ReplyLookout Waiting::choose_reply_lookout() const {
 }
 
 void Waiting::wait(Nanos until, bool has_to_send, TransportEvents& events) {
-  if (reply_lookout_.looks() && poll_for_replies(until, events)) return;
+  if (reply_lookout_.decide_to_poll() && poll_for_replies(until, events)) return;
   if (!has_to_send && may_read_later(until)) return sleep_and_read(until, events);
   const bool spinning = until <= loop_.now && !has_to_send;
   if (transport_.wait(until, events) || until == never) return;
   const Nanos woken_at = now_ns();
   if (spinning) spun_ += woken_at - loop_.now;
-  if (until > loop_.now && woken_at >= until) lookout_.woken(woken_at - until);
+  if (until > loop_.now && woken_at >= until) lookout_.note_wake(woken_at - until);
 }
 
 bool Waiting::sleep_between_polls(Nanos boundary) {
@@ -84,7 +84,7 @@ bool Waiting::poll_for_replies(Nanos until, TransportEvents& events) {
     has_replies = transport_.wait(0, events);
   }
   spun_ += last_poll - began;  // what was found then is work
-  reply_lookout_.ended(has_replies);
+  reply_lookout_.note_poll(has_replies);
   return has_replies;
 }
 
@@ -102,7 +102,7 @@ void Waiting::sleep_and_read(Nanos until, TransportEvents& events) {
   const Nanos moment = std::min(until, late_reads_.until());
   sleep_until(moment);
   transport_.wait(0, events);
-  if (const Nanos now = now_ns(); now >= moment) lookout_.woken(now - moment);
+  if (const Nanos now = now_ns(); now >= moment) lookout_.note_wake(now - moment);
 }
 
 bool Waiting::is_held(std::uint32_t number) const {

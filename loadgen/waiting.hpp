@@ -34,7 +34,7 @@ class Waiting {
   /// Time awake that brought nothing.
   Nanos spun() const { return spun_; }
 
-  void note_sent() { late_reads_.sent(loop_.clock.now()); }
+  void note_sent() { late_reads_.note_sent(loop_.clock.now()); }
   /// Whether what was read could as well have been read later.
   void note_read(bool could_wait) { late_reads_.note(could_wait); }
   /// To be called after each event of a connection: what it has to send may wait for a place, for room, or for a

@@ -94,13 +94,13 @@ std::unique_ptr<Schedule> Worker::schedule_slice() const {
   LoadPlan of_slice = plan_;
   of_slice.seed += control_.read_slice_number() << 32;  // far from the seeds that a user counts up
   const Nanos elapsed = plan_.turns ? static_cast<Nanos>(control_.read_slice_number()) * plan_.duration : 0;
-  return make_schedule(of_slice, clients_.share.speakers(plan_), elapsed);
+  return make_schedule(of_slice, clients_.share.select_speakers(plan_), elapsed);
 }
 
 /// From here on, what they receive counts as no answer, and how they end is no error.
 void Worker::exclude_slow_readers() {
   if (plan_.slow_readers == 0) return;
-  for (std::uint32_t number = clients_.share.speakers(plan_).size(); number < clients_.size(); ++number) {
+  for (std::uint32_t number = clients_.share.select_speakers(plan_).size(); number < clients_.size(); ++number) {
     if (!clients_[number].open()) continue;
     slow_readers_.add(transport_->release(number), loop_.clock.turn());
     clients_[number].state = Connection::State::gone;
@@ -154,7 +154,7 @@ void Worker::finish() {
 Nanos Worker::await_next_slice(Nanos last) {
   if (!plan_.turns) return never;
   const bool is_chat = plan_.workload == Workload::chat;
-  const bool stuck = clients_.waiting > 0 || clients_.open == 0 || (is_chat && control_.has_owed_deliveries());
+  const bool stuck = clients_.waiting > 0 || clients_.open == 0 || (is_chat && control_.has_pending_deliveries());
   sending_.exhaust();  // what comes between slices calls for no message
   control_.end_slice(recorder_.figures.messages.sent, stuck);
   while (control_.read_start() == last) {

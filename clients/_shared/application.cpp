@@ -80,14 +80,14 @@ void Application::wake() {
   ticks_.record(now);
   while (now >= boundary_) cross_boundary();
   if (now >= progress_) {
-    display_.progress({journal_.completed(), journal_.answered(), progress_ - window_.start},
-                      journal_.timeline().latest());
+    display_.on_progress({journal_.completed(), journal_.answered(), progress_ - window_.start},
+                         journal_.timeline().latest());
     progress_ += progress_interval;
     if (progress_ >= window_.end) progress_ = never;
   }
 }
 
-void Application::connected(std::uint64_t established) { display_.connected(established); }
+void Application::connected(std::uint64_t established) { display_.on_connected(established); }
 
 void Application::begin(const load::Window& window) {
   window_ = window;
@@ -96,12 +96,12 @@ void Application::begin(const load::Window& window) {
 
 void Application::cross_boundary() {
   if (boundary_ == window_.start) {
-    display_.window_start();
+    display_.on_window_start();
     cpu_at_start_ = load::process_cpu();
     boundary_ = window_.end;
     if (window_.start + progress_interval < window_.end) progress_ = window_.start + progress_interval;
   } else {
-    display_.window_end();
+    display_.on_window_end();
     cpu_ = cpu_since_start();
     boundary_ = never;
     progress_ = never;
@@ -116,7 +116,7 @@ load::CpuTime Application::cpu_since_start() const {
 int Application::finish() {
   wake();
   if (boundary_ != never && boundary_ == window_.end) cpu_ = cpu_since_start();  // a signal came within the window
-  display_.finished();
+  display_.on_finished();
   journal_.finish();
   load::Measurement measured;
   measured.figures.add(journal_.figures());

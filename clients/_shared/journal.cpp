@@ -97,13 +97,13 @@ void Caller::failed(Failure failure, int error) {
     journal_.count_first_attempt(failure, error);
     settle();
   }
-  if (std::exchange(waiting_, false)) recorder.given_up(intended_, sent_, now);
+  if (std::exchange(waiting_, false)) recorder.note_given_up(intended_, sent_, now);
   auto& errors = recorder.figures.errors;
   errors.timeout += failure == Failure::response_timeout;
   errors.closed_by_server += failure == Failure::closed;
   errors.reset += failure == Failure::reset;
   errors.protocol += failure == Failure::protocol;
-  recorder.error(now);
+  recorder.note_error(now);
 }
 
 std::string_view Caller::next() {
@@ -114,8 +114,8 @@ std::string_view Caller::next() {
   sent_ = now_ns();
   intended_ = std::max(intended_, journal_.start_);
   waiting_ = true;
-  recorder.scheduled(intended_);
-  recorder.sent(intended_, sent_, false);
+  recorder.note_scheduled(intended_);
+  recorder.note_sent(intended_, sent_, false);
   ++recorder.figures.messages.expected;
   recorder.figures.bytes.sent += buffer_.size();
   recorder.figures.bytes.expected += journal_.codec_->reply_size(stamp).value_or(0);
@@ -129,26 +129,26 @@ Received Caller::receive(std::string_view bytes) {
   return decoder_->receive(bytes, *this) ? verdict_ : Received::broken;
 }
 
-void Caller::reply(const Stamp& stamp, std::size_t) {
+void Caller::on_reply(const Stamp& stamp, std::size_t) {
   auto& recorder = journal_.recorder_;
-  if (stamp.client != id_ || stamp.sequence >= next_) return corrupt();
+  if (stamp.client != id_ || stamp.sequence >= next_) return on_corrupt();
   ++recorder.figures.messages.received;
   using Verdict = load::Deliveries::Verdict;
   const Verdict verdict = journal_.deliveries_.note(id_, 0, stamp.sequence);
   if (verdict != Verdict::in_order) {
     ++(verdict == Verdict::again ? recorder.figures.messages.duplicated : recorder.figures.messages.reordered);
-    return recorder.error(now_);
+    return recorder.note_error(now_);
   }
   if (!waiting_ || stamp.sequence + 1 != next_) return;  // of a request that was given up; the right one may follow
   waiting_ = false;
-  recorder.answered(intended_, sent_, now_);
+  recorder.note_answered(intended_, sent_, now_);
   journal_.completed_.store(recorder.figures.completed_in_window, std::memory_order_relaxed);
   journal_.answered_.store(recorder.figures.response.count(), std::memory_order_relaxed);
   intended_ = now_;
   if (verdict_ != Received::broken) verdict_ = Received::answered;
 }
 
-void Caller::corrupt() {
+void Caller::on_corrupt() {
   ++journal_.recorder_.figures.messages.corrupt;
   verdict_ = Received::broken;
 }

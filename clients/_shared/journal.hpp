@@ -114,8 +114,8 @@ class Caller final : private load::ReplySink {
   Received receive(std::string_view bytes);
 
  private:
-  void reply(const Stamp& stamp, std::size_t size) override;
-  void corrupt() override;
+  void on_reply(const Stamp& stamp, std::size_t size) override;
+  void on_corrupt() override;
   void settle();
 
   Journal& journal_;

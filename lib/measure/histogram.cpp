@@ -90,8 +90,8 @@ std::uint64_t Histogram::count_up_to(std::int64_t value) const {
 
 std::int64_t Histogram::find_percentile(double percentile) const {
   if (count_ == 0) return 0;
-  const auto wanted = static_cast<std::uint64_t>(std::min(percentile, 100.0) * static_cast<double>(count_) / 100 + 0.5);
-  const auto rank = std::max<std::uint64_t>(wanted, 1);
+  const auto needed = static_cast<std::uint64_t>(std::min(percentile, 100.0) * static_cast<double>(count_) / 100 + 0.5);
+  const auto rank = std::max<std::uint64_t>(needed, 1);
   std::uint64_t seen = 0;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     seen += counts_[i];

@@ -193,20 +193,20 @@ class Recorder {
     slot_end_ = std::min(slot_end_, end);
   }
 
-  void scheduled(Nanos intended) {
+  void note_scheduled(Nanos intended) {
     ++figures.messages.due;
     figures.scheduled_in_window += window_.holds(intended);
   }
 
   /// A connection stands that was begun then.
-  void connected(Nanos began, Nanos connected_at) {
+  void note_connected(Nanos began, Nanos connected_at) {
     figures.connect.record(connected_at - began);
     ++figures.connections.established;
     figures.connected_in_window += window_.holds(connected_at);
   }
 
   /// `blocked`: the message had to wait until its connection could take it.
-  void sent(Nanos intended, Nanos sent_at, bool blocked) {
+  void note_sent(Nanos intended, Nanos sent_at, bool blocked) {
     count_in_flight(sent_at, 1);
     ++figures.messages.sent;
     if (!window_.holds(intended)) return;
@@ -216,7 +216,7 @@ class Recorder {
   }
 
   /// `given_up`: it was, before this answer came.
-  void answered(Nanos intended, Nanos sent_at, Nanos answered_at, bool given_up = false) {
+  void note_answered(Nanos intended, Nanos sent_at, Nanos answered_at, bool given_up = false) {
     if (!given_up) count_in_flight(answered_at, -1);
     if (window_.holds(intended)) {
       figures.response.record(answered_at - intended);
@@ -242,22 +242,22 @@ class Recorder {
   }
 
   /// An answer had been in the kernel for so long when it was stamped.
-  void lagged(Nanos intended, Nanos lag) {
+  void note_lag(Nanos intended, Nanos lag) {
     if (window_.holds(intended)) figures.receive_lag.record(lag);
   }
 
-  /// The moment that answered() gets for this message is the kernel's stamp, not a clock reading of this program.
-  void timed_by_kernel(Nanos intended) { figures.kernel_timed += window_.holds(intended); }
+  /// The moment that note_answered() gets for this message is the kernel's stamp, not a clock reading of this program.
+  void note_kernel_stamp(Nanos intended) { figures.kernel_timed += window_.holds(intended); }
 
   /// The answer to a sent message is no longer awaited.
-  void given_up(Nanos intended, Nanos sent_at, Nanos given_up_at) {
+  void note_given_up(Nanos intended, Nanos sent_at, Nanos given_up_at) {
     count_in_flight(given_up_at, -1);
     figures.given_up_service_ns += within_window(sent_at, given_up_at);
     figures.given_up_response_ns += within_window(intended, given_up_at);
   }
 
   /// The connection of a sent message ended before its answer came. It will be sent again, on the next.
-  void taken_back(Nanos intended, Nanos sent_at, Nanos taken_back_at) {
+  void note_taken_back(Nanos intended, Nanos sent_at, Nanos taken_back_at) {
     count_in_flight(taken_back_at, -1);
     figures.given_up_service_ns += within_window(sent_at, taken_back_at);
     --figures.messages.sent;
@@ -268,13 +268,13 @@ class Recorder {
   }
 
   /// A reply came that is wrong, or the end of its connection instead: an error, and an answer.
-  void wrong(Nanos moment) {
+  void note_wrong(Nanos moment) {
     figures.wrong_in_window += window_.holds(moment);
-    error(moment);
+    note_error(moment);
   }
 
   /// One error of any kind, for the time series.
-  void error(Nanos moment, std::uint64_t count = 1) {
+  void note_error(Nanos moment, std::uint64_t count = 1) {
     if (!counts(moment)) return;
     roll(moment);
     slot_errors_ += count;

@@ -56,24 +56,24 @@ void watch_core(const std::stop_token& stop, const WatchedCore& watched, std::ch
 
 Witness::Witness(const std::vector<WatchedCore>& cores, std::chrono::nanoseconds every,
                  std::chrono::nanoseconds shortest)
-    : looks_(cores.size()) {
+    : watches_(cores.size()) {
   for (std::size_t i = 0; i < cores.size(); ++i) {
-    Look& look = looks_[i];
-    look.watched = cores[i];
-    look.thread = std::jthread{[&look, every, shortest](const std::stop_token& stop) {
-      watch_core(stop, look.watched, every, shortest, look.pauses);
+    Watch& watch = watches_[i];
+    watch.watched = cores[i];
+    watch.thread = std::jthread{[&watch, every, shortest](const std::stop_token& stop) {
+      watch_core(stop, watch.watched, every, shortest, watch.pauses);
     }};
   }
 }
 
 std::vector<Witness::Pause> Witness::stop() {
   std::vector<Pause> all;
-  for (Look& look : looks_) {
-    look.thread.request_stop();
-    look.thread.join();
-    std::ranges::move(look.pauses, std::back_inserter(all));
+  for (Watch& watch : watches_) {
+    watch.thread.request_stop();
+    watch.thread.join();
+    std::ranges::move(watch.pauses, std::back_inserter(all));
   }
-  looks_.clear();
+  watches_.clear();
   return all;
 }
 

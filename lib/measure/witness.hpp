@@ -21,7 +21,7 @@ class Witness {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// How often a core is looked at, and the shortest pause, unless it is said otherwise.
+  /// How often a core is checked, and the shortest pause, unless it is said otherwise.
   static constexpr std::chrono::nanoseconds usual = std::chrono::microseconds{500};
 
   /// Nothing ran on the core from when it should have, until it did.
@@ -31,22 +31,22 @@ class Witness {
     Clock::time_point to;
   };
 
-  /// Looks this often at each core: a pause is seen if a look is due at least `shortest` before its end, and counts
-  /// from there. A look takes 2 to 30 us of the core. Dies where this process may not run on one of the cores.
+  /// Checks each core this often: a pause is seen if a check is due at least `shortest` before its end, and counts
+  /// from there. A check takes 2 to 30 us of the core. Dies where this process may not run on one of the cores.
   explicit Witness(const std::vector<WatchedCore>& cores, std::chrono::nanoseconds every = usual,
                    std::chrono::nanoseconds shortest = usual);
 
-  /// Ends looking. Returns every pause, core by core.
+  /// Ends watching. Returns every pause, core by core.
   std::vector<Pause> stop();
 
  private:
-  struct Look {
+  struct Watch {
     WatchedCore watched;
     std::vector<Pause> pauses;
     std::jthread thread;
   };
 
-  std::vector<Look> looks_;
+  std::vector<Watch> watches_;
 };
 
 }  // namespace netdyno::load

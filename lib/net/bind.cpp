@@ -64,7 +64,7 @@ UniqueFd listen_tcp(const Url& where, int backlog, bool nonblocking) {
   return listen_tcp(where, backlog, nonblocking, Port::alone);
 }
 
-UniqueFd listen_tcp_beside(const UniqueFd& first, int backlog, bool nonblocking) {
+UniqueFd listen_tcp_on_port_of(const UniqueFd& first, int backlog, bool nonblocking) {
   // Only now: if it had been set when the first one was bound, another server of the same user could have had the port
   // already, and its clients would be split between the two.
   allow(first.get(), SO_REUSEPORT);

@@ -31,7 +31,7 @@ class FrameReader {
     }
     pending_.append(bytes);
     std::string_view rest = pending_.view();
-    if (rest.size() < wanted(rest)) return valid_header(rest);
+    if (rest.size() < find_needed(rest)) return is_valid_header(rest);
     const bool good = consume(rest, frame);
     pending_.drop(pending_.size() - rest.size());
     return good;
@@ -41,20 +41,20 @@ class FrameReader {
   bool at_boundary() const { return pending_.empty(); }
 
  private:
-  bool valid_header(std::string_view bytes) const {
+  bool is_valid_header(std::string_view bytes) const {
     if (bytes.size() < frame_header_size) return true;
     const auto length = decode_frame_header(bytes.data());
     return length > 0 && length <= max_frame_;
   }
-  static std::size_t wanted(std::string_view bytes) {
+  static std::size_t find_needed(std::string_view bytes) {
     return bytes.size() < frame_header_size ? frame_header_size : frame_header_size + decode_frame_header(bytes.data());
   }
   /// Takes complete frames off the front of `bytes`.
   template <typename OnFrame>
   bool consume(std::string_view& bytes, OnFrame& frame) {
     while (bytes.size() >= frame_header_size) {
-      if (!valid_header(bytes)) return false;
-      const std::size_t size = wanted(bytes);
+      if (!is_valid_header(bytes)) return false;
+      const std::size_t size = find_needed(bytes);
       if (bytes.size() < size) return true;
       const bool more = frame(bytes.substr(frame_header_size, size - frame_header_size));
       bytes.remove_prefix(size);

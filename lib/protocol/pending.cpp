@@ -87,7 +87,7 @@ void PendingBytes::drop(std::size_t size) {
 /// take no memory, so the mapping may double.
 bool PendingBytes::make_room(std::size_t size) {
   if (size <= mapped_) return true;
-  const std::size_t wanted = std::max(size, 2 * std::max(mapped_, longest_short));
+  const std::size_t needed = std::max(size, 2 * std::max(mapped_, longest_short));
   if (pages_ == nullptr) {
     if (char* const kept = take_spare()) {
       const std::size_t kept_size = size_of(kept);
@@ -97,18 +97,18 @@ bool PendingBytes::make_room(std::size_t size) {
     if (size <= mapped_) return true;
   }
   void* const pages = pages_ == nullptr
-                          ? mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                          : grown(pages_, mapped_, wanted);
+                          ? mmap(nullptr, needed, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                          : grown(pages_, mapped_, needed);
   if (pages == MAP_FAILED) {
     if (pages_ != nullptr) short_.assign(pages_, used_);
     unmap();
     return false;
   }
   if (pages_ == nullptr) {
-    begin(static_cast<char*>(pages), wanted);
+    begin(static_cast<char*>(pages), needed);
   } else {
     pages_ = static_cast<char*>(pages);
-    mapped_ = wanted;
+    mapped_ = needed;
   }
   return true;
 }

@@ -9,9 +9,9 @@ namespace netdyno::load {
 void check_stamp(std::string_view text, std::size_t stamp_size, std::size_t reply_size, ReplySink& sink) {
   const auto stamp = text.size() == stamp_size ? read_stamp(text) : std::nullopt;
   if (stamp) {
-    sink.reply(*stamp, reply_size);
+    sink.on_reply(*stamp, reply_size);
   } else {
-    sink.corrupt();
+    sink.on_corrupt();
   }
 }
 

@@ -28,14 +28,14 @@ class ReplySink {
  public:
   virtual ~ReplySink() = default;
   /// A whole reply of `size` bytes whose checksum is right.
-  virtual void reply(const Stamp& stamp, std::size_t size) = 0;
+  virtual void on_reply(const Stamp& stamp, std::size_t size) = 0;
   /// A reply, whole as far as its framing goes, whose content is wrong.
-  virtual void corrupt() = 0;
-  virtual void plain(const PlainReply&) {}
+  virtual void on_corrupt() = 0;
+  virtual void on_plain(const PlainReply&) {}
   /// The connection brings no reply after the one before.
-  virtual void last() {}
+  virtual void on_last() {}
   /// Why the stream cannot be read any further, in words for people.
-  virtual void broken(std::string_view) {}
+  virtual void on_broken(std::string_view) {}
 };
 
 /// Finds the replies in what one connection brings. Owning thread only.

@@ -39,14 +39,14 @@ class ExchangeDecoder final : public Decoder {
         PlainReply reply;
         reply.size = reply.length = taken_;
         reply.body = begin_;
-        sink.plain(reply);
+        sink.on_plain(reply);
         begin_.clear();
         taken_ = 0;
         size_ = head_;
         marked_ = false;
         tail_.clear();
       } else if (taken_ > longest_reply) {
-        sink.broken("the reply does not end: " + excerpt(begin_));
+        sink.on_broken("the reply does not end: " + excerpt(begin_));
         return false;
       }
     }
@@ -66,7 +66,7 @@ class ExchangeDecoder final : public Decoder {
     const auto follow = static_cast<std::int64_t>(std::min<std::uint64_t>(value, longest_reply + 1)) + length_->more;
     size_ = head_ + static_cast<std::size_t>(std::max<std::int64_t>(follow, 0));
     if (follow >= 0 && size_ <= longest_reply) return true;
-    sink.broken(fmt::format("the reply says that its length is {}", value));
+    sink.on_broken(fmt::format("the reply says that its length is {}", value));
     return false;
   }
 

@@ -116,7 +116,7 @@ class ForeignHttpDecoder final : public Decoder {
       if (begins) {
         constexpr std::string_view first = "HTTP/";
         if (bytes.substr(0, first.size()) != first.substr(0, bytes.size())) {
-          sink.broken(fmt::format("the reply is no HTTP: {}", excerpt(bytes)));
+          sink.on_broken(fmt::format("the reply is no HTTP: {}", excerpt(bytes)));
           return false;
         }
         if (bytes.size() < shortest_status_line) return true;
@@ -129,14 +129,14 @@ class ForeignHttpDecoder final : public Decoder {
       size_ += taken;
       bytes.remove_prefix(taken);
       if (error && error != http::error::need_more) {
-        sink.broken(fmt::format("the reply cannot be read: {}", error.message()));
+        sink.on_broken(fmt::format("the reply cannot be read: {}", error.message()));
         return false;
       }
       if (reply_->is_done()) {
         deliver(sink);
       } else if (error || taken == 0) {
         if (bytes.size() <= longest_rest) return true;
-        sink.broken("the reply cannot be read: a line of it does not end");
+        sink.on_broken("the reply cannot be read: a line of it does not end");
         return false;
       }
     }
@@ -155,8 +155,8 @@ class ForeignHttpDecoder final : public Decoder {
     // What the server says on the way (100 Continue, 103 Early Hints) is no answer yet.
     const bool interim = reply_->status() / 100 == 1 && reply_->status() != 101;
     if (!interim) {
-      sink.plain({size_, reply_->status(), reply_->reason(), reply_->length(), reply_->digest(), reply_->body(),
-                  !reply_->keep_alive()});
+      sink.on_plain({size_, reply_->status(), reply_->reason(), reply_->length(), reply_->digest(), reply_->body(),
+                     !reply_->keep_alive()});
       size_ = 0;
     }
     reply_.reset();

@@ -71,7 +71,7 @@ class HttpDecoder final : public Decoder {
       return good;
     }
     pending_.append(bytes);
-    if (pending_.size() < wanted_) return true;
+    if (pending_.size() < needed_) return true;
     std::string_view rest{pending_};
     const bool good = consume(rest, sink);
     pending_.erase(0, pending_.size() - rest.size());
@@ -82,7 +82,7 @@ class HttpDecoder final : public Decoder {
  private:
   /// Takes complete responses off the front of `bytes`.
   bool consume(std::string_view& bytes, ReplySink& sink) {
-    wanted_ = 0;
+    needed_ = 0;
     while (true) {
       const auto end = bytes.find(end_of_head);
       // The last bytes of an incomplete head may be the beginning of its end, which does not count.
@@ -92,22 +92,22 @@ class HttpDecoder final : public Decoder {
       if (!head || head->content_length > max_head + size_) return false;
       const std::size_t whole = end + end_of_head.size() + head->content_length;
       if (bytes.size() < whole) {
-        wanted_ = whole;
+        needed_ = whole;
         return true;
       }
       check(*head, bytes.substr(end + end_of_head.size(), head->content_length), whole, sink);
-      if (head->last) sink.last();
+      if (head->last) sink.on_last();
       bytes.remove_prefix(whole);
     }
   }
 
   void check(const ResponseHead& head, std::string_view body, std::size_t whole, ReplySink& sink) const {
-    if (!head.ok || !body.starts_with('/')) return sink.corrupt();
+    if (!head.ok || !body.starts_with('/')) return sink.on_corrupt();
     check_stamp(body.substr(1), size_, whole, sink);
   }
 
   std::size_t size_;
-  std::size_t wanted_ = 0;  // size of the response at the front of pending_; 0 while its head is incomplete
+  std::size_t needed_ = 0;  // size of the response at the front of pending_; 0 while its head is incomplete
   std::string pending_;
 };
 

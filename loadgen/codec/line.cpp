@@ -50,7 +50,7 @@ class LineDecoder final : public Decoder {
     }
     overlong_ = true;
     pending_.clear();
-    sink.corrupt();
+    sink.on_corrupt();
   }
 
   std::size_t size_;

@@ -30,11 +30,11 @@ class RpcDecoder final : public Decoder {
   void check(std::string_view body, ReplySink& sink) const {
     if (!parts_fit(body) || !scratch_.ParseFromArray(body.data(), static_cast<int>(body.size())) ||
         !scratch_.has_response())
-      return sink.corrupt();
+      return sink.on_corrupt();
     const auto& response = scratch_.response();
     const auto stamp = response.stamp().size() == size_ ? read_stamp(response.stamp()) : std::nullopt;
-    if (!stamp || response.job_id() != job_id(*stamp) || !response.is_complete()) return sink.corrupt();
-    sink.reply(*stamp, frame_header_size + body.size());
+    if (!stamp || response.job_id() != job_id(*stamp) || !response.is_complete()) return sink.on_corrupt();
+    sink.on_reply(*stamp, frame_header_size + body.size());
   }
 
   std::size_t size_;

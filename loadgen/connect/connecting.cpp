@@ -14,7 +14,7 @@ constexpr Nanos between_tries = 1'000'000;  // of all connections, where many ar
 
 }  // namespace
 
-Nanos Connecting::due(std::uint32_t number) const {
+Nanos Connecting::find_due(std::uint32_t number) const {
   if (!plan_.connect_rate_hz) return start_;
   return start_ + static_cast<Nanos>(clients_.share.global(number) * 1e9 / *plan_.connect_rate_hz);
 }
@@ -32,13 +32,13 @@ void Connecting::connect_all(TransportEvents& events) {
     // In a burst, look now and then: a connect time is read when its event is.
     for (std::uint32_t i = 0; i < connects_between_looks && begun < size; ++i, ++begun) {
       const Nanos now = now_ns();
-      if (due(begun) > now) break;
+      if (find_due(begun) > now) break;
       clients_[begun].state = Connection::State::connecting;
       clients_[begun].connect_began = now;
       transport_.connect(begun, events);
     }
     expire(begun);
-    Nanos until = begun < size ? due(begun) : never;
+    Nanos until = begun < size ? find_due(begun) : never;
     if (oldest_ < begun) until = std::min(until, clients_[oldest_].connect_began + plan_.connect_timeout);
     if (settled_ < size) transport_.wait(until, events);
     answer_early_speech();
@@ -58,10 +58,10 @@ void Connecting::speak_early(std::uint32_t number) {
 /// Until every connect of every thread has ended; what is heard later is answered by nothing.
 void Connecting::answer_early_speech() {
   if (speaks_early()) {
-    for (const std::uint32_t number : clients_.just_heard)
+    for (const std::uint32_t number : clients_.just_received)
       if (clients_[number].open()) speak_early(number);
   }
-  clients_.just_heard.clear();
+  clients_.just_received.clear();
 }
 
 /// Gives up those that take too long. They began in order, so the first that is in time ends the search.
@@ -72,7 +72,7 @@ void Connecting::expire(std::uint32_t begun) {
     if (connection.state != Connection::State::connecting) continue;
     if (connection.connect_began + plan_.connect_timeout > now) return;
     transport_.close(oldest_);
-    failed(oldest_, ConnectFailure::timed_out, 0);
+    note_failed(oldest_, ConnectFailure::timed_out, 0);
   }
 }
 
@@ -82,10 +82,10 @@ void Connecting::leave(std::uint32_t number, TransportEvents& events) {
   connection.state = Connection::State::left;
   connection.decoder.reset();
   connection.rest.clear();
-  if (connection.flight.unsent() > 0) come_back(number, events);
+  if (connection.flight.unsent() > 0) reconnect(number, events);
 }
 
-void Connecting::come_back(std::uint32_t number, TransportEvents& events) {
+void Connecting::reconnect(std::uint32_t number, TransportEvents& events) {
   clients_[number].state = Connection::State::returning;
   clients_[number].connect_began = now_ns();
   transport_.connect(number, events);
@@ -95,14 +95,14 @@ void Connecting::try_again(Nanos now, TransportEvents& events) {
   for (std::uint32_t i = 0; i < connects_between_looks && !away_.empty() && away_.front().again_at <= now; ++i) {
     const std::uint32_t number = away_.front().number;
     away_.pop_front();
-    come_back(number, events);
+    reconnect(number, events);
   }
   next_try_ = now + between_tries;
 }
 
-void Connecting::connected(std::uint32_t number) {
+void Connecting::note_connected(std::uint32_t number) {
   Connection& connection = clients_[number];
-  recorder_.connected(connection.connect_began, now_ns());
+  recorder_.note_connected(connection.connect_began, now_ns());
   if (connection.state == Connection::State::connecting) {
     ++clients_.open;
     ++settled_;
@@ -112,11 +112,11 @@ void Connecting::connected(std::uint32_t number) {
     connection.end = connection.last = connection.flight.next_to_send() + plan_.requests_per_connection;
   if (plan_.flight_is_limited) connection.limit_flight(plan_.depth);
   connection.replied = connection.closing = false;
-  sender_.writable(number, connection);
+  sender_.resume(number, connection);
   if (speaks_early()) speak_early(number);
 }
 
-void Connecting::failed(std::uint32_t number, ConnectFailure failure, int error) {
+void Connecting::note_failed(std::uint32_t number, ConnectFailure failure, int error) {
   auto& figures = recorder_.figures;
   Connection& connection = clients_[number];
   const bool first = connection.state == Connection::State::connecting;

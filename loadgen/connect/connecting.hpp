@@ -22,18 +22,19 @@ class Connecting {
     if (plan.speaks_at_once) clients.early.resize(clients.size());
   }
 
-  /// Begins every connect when it is due, until all have come to an end. `events` hands `connected` and `failed` on.
+  /// Begins every connect when it is due, until all have come to an end. `events` hands `note_connected` and
+  /// `note_failed` what they are about.
   void connect_all(TransportEvents& events);
   /// Tells the others, helps to find out whether the server knows every client (chat), and waits for the common start.
   void await_start(TransportEvents& events);
 
   /// Closes a connection on which all requests are answered. The client reconnects at once if it has a message that
-  /// waits, else by come_back().
+  /// waits, else by reconnect().
   void leave(std::uint32_t number, TransportEvents& events);
   /// Reconnects a client that has left. Its messages wait meanwhile.
-  void come_back(std::uint32_t number, TransportEvents& events);
+  void reconnect(std::uint32_t number, TransportEvents& events);
   /// Whether it has been at that for too long.
-  bool too_long(const Connection& connection, Nanos now) const {
+  bool has_waited_too_long(const Connection& connection, Nanos now) const {
     return connection.state == Connection::State::returning && connection.connect_began + plan_.connect_timeout <= now;
   }
 
@@ -42,8 +43,8 @@ class Connecting {
   /// Those that may by now connect again; a few, so that ten thousand do not delay what is due meanwhile.
   void try_again(Nanos now, TransportEvents& events);
 
-  void connected(std::uint32_t number);
-  void failed(std::uint32_t number, ConnectFailure failure, int error);
+  void note_connected(std::uint32_t number);
+  void note_failed(std::uint32_t number, ConnectFailure failure, int error);
 
  private:
   struct Away {
@@ -51,7 +52,7 @@ class Connecting {
     Nanos again_at;
   };
 
-  Nanos due(std::uint32_t number) const;
+  Nanos find_due(std::uint32_t number) const;
   void expire(std::uint32_t begun);
   void send_probes(Nanos now);
   bool speaks_early() const { return plan_.speaks_at_once && !control_.is_joining() && !control_.has_start(); }

@@ -54,14 +54,14 @@ std::size_t Sender::note_begun(std::uint32_t number, Connection& connection, std
     begun = end;
     const Stamp stamp{share_.global(number), connection.flight.next_to_send()};
     const Nanos intended = connection.flight.send(sent_at);
-    recorder_.sent(intended, sent_at, was_blocked);
+    recorder_.note_sent(intended, sent_at, was_blocked);
     recorder_.figures.messages.expected += recipients_;
     if (!messages_) recorder_.figures.bytes.expected += recipients_ * codec_.reply_size(stamp).value_or(0);
   }
   return begun;
 }
 
-void Sender::writable(std::uint32_t number, Connection& connection) {
+void Sender::resume(std::uint32_t number, Connection& connection) {
   connection.blocked = false;
   if (!connection.rest.empty()) {
     const std::size_t taken = transport_.send(number, std::string_view{connection.rest}.substr(connection.rest_at));

@@ -38,7 +38,7 @@ class Sender {
   void push(std::uint32_t number, Connection& connection) { push(number, connection, false); }
 
   /// The connection can take more.
-  void writable(std::uint32_t number, Connection& connection);
+  void resume(std::uint32_t number, Connection& connection);
 
  private:
   void push(std::uint32_t number, Connection& connection, bool was_blocked);

@@ -24,12 +24,12 @@ struct Clients {
 
   const ThreadShare share;
   std::vector<Connection> connections;
-  std::uint32_t open = 0;                 // connected, or to be reconnected
-  std::uint32_t joined = 0;               // chat: of these, those that the server knows
-  std::uint64_t waiting = 0;              // messages of open connections that are not answered, sent or not
-  std::uint64_t overdue = 0;              // of these, given up
-  std::vector<EarlySpeech> early;         // by connection; empty where no client sends before the load
-  std::vector<std::uint32_t> just_heard;  // connections whose early messages were received lately
+  std::uint32_t open = 0;                    // connected, or to be reconnected
+  std::uint32_t joined = 0;                  // chat: of these, those that the server knows
+  std::uint64_t waiting = 0;                 // messages of open connections that are not answered, sent or not
+  std::uint64_t overdue = 0;                 // of these, given up
+  std::vector<EarlySpeech> early;            // by connection; empty where no client sends before the load
+  std::vector<std::uint32_t> just_received;  // connections whose early messages were received lately
 };
 
 }  // namespace netdyno::load

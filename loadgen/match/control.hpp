@@ -103,7 +103,7 @@ class Control {
     forget(Milestone::sliced);
     forget(Milestone::sent);
     sent_in_slice_.store(0, std::memory_order_relaxed);
-    owed_.store(0, std::memory_order_relaxed);
+    pending_deliveries_.store(0, std::memory_order_relaxed);
     draining_.store(0, std::memory_order_relaxed);
     intended_.store(0, std::memory_order_relaxed);
   }
@@ -166,32 +166,32 @@ class Control {
 
   // --- chat: the wait for the last deliveries
 
-  /// Worker, once a slice: it sends no more. `owed`: the deliveries that its messages bring to all threads, less those
-  /// that it has received itself. Releases its place in the count after the sum: a thread that sees the count complete
-  /// sees the whole sum.
-  void begin_drain(std::int64_t owed, std::uint64_t intended) {
-    owed_.fetch_add(owed, std::memory_order_relaxed);
+  /// Worker, once a slice: it sends no more. `pending`: the deliveries that its messages bring to all threads, less
+  /// those that it has received itself. Releases its place in the count after the sum: a thread that sees the count
+  /// complete sees the whole sum.
+  void begin_drain(std::int64_t pending, std::uint64_t intended) {
+    pending_deliveries_.fetch_add(pending, std::memory_order_relaxed);
     intended_.fetch_add(intended, std::memory_order_relaxed);
     draining_.fetch_add(1, std::memory_order_release);
     reach(Milestone::sent);
   }
   /// Worker that drains, at each delivery.
-  void note_delivery() { owed_.fetch_sub(1, std::memory_order_relaxed); }
+  void note_delivery() { pending_deliveries_.fetch_sub(1, std::memory_order_relaxed); }
   /// Main thread, after `sent`: the messages that all workers meant to send.
   std::uint64_t read_intended() const { return intended_.load(std::memory_order_relaxed); }
   /// Main thread of a part of a room, once: deliveries that the messages of other programs bring to this one. In the
   /// same order.
-  void add_owed_by_others(std::int64_t deliveries) {
-    owed_.fetch_add(deliveries, std::memory_order_relaxed);
+  void add_pending_of_others(std::int64_t deliveries) {
+    pending_deliveries_.fetch_add(deliveries, std::memory_order_relaxed);
     lacks_others_.store(false, std::memory_order_release);
   }
-  /// Worker that drains: whether all threads do, and nothing is owed any more.
+  /// Worker that drains: whether all threads do, and no delivery is pending any more.
   bool is_all_delivered() const {
     return draining_.load(std::memory_order_acquire) == threads_ && !lacks_others_.load(std::memory_order_acquire) &&
-           !has_owed_deliveries();
+           !has_pending_deliveries();
   }
   /// Worker, at the end of its slice.
-  bool has_owed_deliveries() const { return owed_.load(std::memory_order_relaxed) > 0; }
+  bool has_pending_deliveries() const { return pending_deliveries_.load(std::memory_order_relaxed) > 0; }
 
  private:
   static constexpr Nanos patience_with_last_answers = one_second;
@@ -226,10 +226,10 @@ class Control {
   std::atomic<std::size_t> disconnected_{0};
   std::atomic<Nanos> load_ended_{never};
 
-  std::atomic<std::int64_t> owed_{0};  // over the threads in draining_
+  std::atomic<std::int64_t> pending_deliveries_{0};  // over the threads in draining_
   std::atomic<std::size_t> draining_{0};
   std::atomic<std::uint64_t> intended_{0};  // by the threads in draining_
-  std::atomic<bool> lacks_others_;          // a part of a room: what other programs' messages owe is not in owed_ yet
+  std::atomic<bool> lacks_others_;  // a part of a room: pending_deliveries_ has none of other programs' messages yet
 };
 
 }  // namespace netdyno::load

@@ -37,19 +37,19 @@ class Matching final : public ReplySink {
 
   /// Attributes what is decoded from now on to this connection; its times end at `moment`: when it was read, or
   /// (`by_kernel`) when the kernel had taken it in.
-  void arrived(std::uint32_t receiver, Nanos moment, bool by_kernel = false) {
+  void begin_reading(std::uint32_t receiver, Nanos moment, bool by_kernel = false) {
     receiver_ = receiver;
     now_ = moment;
     by_kernel_ = by_kernel;
   }
   /// How long it had been there; `never` where that is not known.
-  void lagging(Nanos receive_lag) { receive_lag_ = receive_lag; }
+  void set_lag(Nanos receive_lag) { receive_lag_ = receive_lag; }
 
-  void reply(const Stamp& stamp, std::size_t size) override;
-  void corrupt() override;
-  void plain(const PlainReply& reply) override;
-  void last() override { clients_[receiver_].closing = plan_.reconnects; }
-  void broken(std::string_view why) override { why_broken_ = why; }
+  void on_reply(const Stamp& stamp, std::size_t size) override;
+  void on_corrupt() override;
+  void on_plain(const PlainReply& reply) override;
+  void on_last() override { clients_[receiver_].closing = plan_.reconnects; }
+  void on_broken(std::string_view why) override { why_broken_ = why; }
 
   /// How the connection of a foreign server came to its end, and with it that of what it had no reply to.
   enum class End {
@@ -82,13 +82,13 @@ class Matching final : public ReplySink {
 
  private:
   bool is_chat() const { return plan_.workload == Workload::chat; }
-  void joined(std::size_t size);
-  void hear_early(const Stamp& stamp, std::size_t size);
-  bool plausible(const Stamp& stamp) const;
-  bool unwanted_copy(const Stamp& stamp) const;
-  bool completes(const Stamp& stamp) const;
+  void note_joined(std::size_t size);
+  void receive_early(const Stamp& stamp, std::size_t size);
+  bool is_plausible(const Stamp& stamp) const;
+  bool is_unwanted_copy(const Stamp& stamp) const;
+  bool does_complete(const Stamp& stamp) const;
   void complete(std::uint32_t sender, std::uint64_t sequence);
-  void choose_witnesses();
+  void choose_timers();
   void fail(std::uint32_t number, std::string_view why);
   std::uint64_t give_up_sent(std::uint32_t number, End end);
 
@@ -99,7 +99,7 @@ class Matching final : public ReplySink {
   Schedule* schedule_ = nullptr;
   Recorder& recorder_;
   Deliveries deliveries_;
-  std::vector<std::uint32_t> witness_;  // chat to others: the client whose copy completes a sender's message
+  std::vector<std::uint32_t> timers_;  // chat to others: the client whose copy completes a sender's message
   Window window_;
   Nanos now_ = 0;
   bool by_kernel_ = false;

@@ -19,8 +19,8 @@ class MessageReader final : private ReplySink {
   void receive(std::string_view message, ReplySink& sink);
 
  private:
-  void reply(const Stamp& stamp, std::size_t size) override;
-  void corrupt() override { only_replies_ = false; }
+  void on_reply(const Stamp& stamp, std::size_t size) override;
+  void on_corrupt() override { only_replies_ = false; }
 
   const Codec& codec_;
   std::unique_ptr<Decoder> decoder_;

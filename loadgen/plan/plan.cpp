@@ -52,7 +52,7 @@ constexpr std::uint32_t most_shares = 1024;
 constexpr std::size_t max_target = 16'000;  // a head above 16 KiB is refused by every server (protocol/WIRE.md)
 
 const std::map<std::string, Spin> spins{{"off", Spin::off}, {"auto", Spin::automatic}, {"on", Spin::on}};
-const std::map<std::string, WriteDue> write_dues{{"each", WriteDue::each}, {"joined", WriteDue::joined}};
+const std::map<std::string, WriteDue> write_dues{{"each", WriteDue::separate}, {"joined", WriteDue::joined}};
 const std::map<std::string, Arrivals> arrivals{
     {"closed", Arrivals::closed}, {"constant", Arrivals::constant}, {"poisson", Arrivals::poisson}};
 
@@ -609,7 +609,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
     if (plan.depth > plan.requests_per_connection)
       return "--depth: a connection cannot have more in flight than --requests-per-connection";
   }
-  if (plan.connects_when_due && (!open || !plan.remakes_connections() || plan.busy_connections > 0))
+  if (plan.connects_when_due && (!open || !plan.may_reconnect() || plan.busy_connections > 0))
     return "--connect-rate when-due is for an open loop in which the server may close connections (http://, --send, "
            "--reconnect or --requests-per-connection), without --busy-connections";
   if (plan.reconnects && (plan.workload != Workload::http || plan.is_foreign()))
@@ -682,7 +682,7 @@ LoadPlan own_part(LoadPlan plan) {
   std::uint32_t own = 0, own_speakers = 0;
   for (std::uint32_t thread = 0; thread < plan.threads; ++thread) {
     own += make_thread_share(plan, thread).size();
-    own_speakers += make_thread_share(plan, thread).speakers(plan).size();
+    own_speakers += make_thread_share(plan, thread).select_speakers(plan).size();
   }
   const double part = static_cast<double>(own_speakers) / plan.speakers();
   if (plan.rate_hz) *plan.rate_hz *= part;

@@ -31,7 +31,7 @@ enum class Spin { off, automatic, on };
 
 /// How the messages that are due leave: in the order of the schedule (those that follow each other on one connection
 /// together), or connection by connection, each with all that is due on it.
-enum class WriteDue { each, joined };
+enum class WriteDue { separate, joined };
 
 /// Whether a message comes whole over this transport or not at all: it has no streams, and may lose what it carries
 /// (protocol/WIRE.md, "Transports that carry messages").
@@ -64,7 +64,7 @@ struct LoadPlan {
   Nanos warmup = one_second;
   Nanos timeout = 10 * one_second;
   Nanos poll_every = 0;  // the shortest time from one look at the sockets, and the schedule, to the next; 0: none
-  WriteDue write_due = WriteDue::each;
+  WriteDue write_due = WriteDue::separate;
   Spin spin = Spin::automatic;
   Nanos linger = 0;                           // how long connections stay open after the last answer
   std::uint32_t requests_per_connection = 0;  // closed when so many are answered, then reconnected; 0: never
@@ -106,7 +106,7 @@ struct LoadPlan {
   /// Whether the server is not ours: its replies bear no stamp and come in order, and it may close its connections.
   bool is_foreign() const { return http || exchange; }
   /// Whether a client may have one connection after the other.
-  bool remakes_connections() const { return requests_per_connection > 0 || reconnects || is_foreign(); }
+  bool may_reconnect() const { return requests_per_connection > 0 || reconnects || is_foreign(); }
   /// Whether a message that was sent may be sent again where its connection ended before the reply: the server may have
   /// carried it out (RFC 9110, 9.2.2). The effect of bytes from the command line is unknown.
   bool may_be_sent_again() const { return repeatable || reconnects || (http && is_idempotent(http->method)); }

@@ -21,7 +21,7 @@ class ClosedLoop final : public Schedule {
     for (std::uint32_t message = 0; message < depth_; ++message)
       for (std::uint32_t i = 0; i < connections_; ++i) plan(i, start_time);
   }
-  void answered(std::uint32_t connection, Nanos now) override {
+  void note_answered(std::uint32_t connection, Nanos now) override {
     plan(connection, round_ == 0 ? now : start_ + ((now - start_) / round_ + 1) * round_);
   }
 
@@ -162,7 +162,7 @@ class PoissonRate final : public Schedule {
   Nanos start_ = 0;
 };
 
-std::unique_ptr<Schedule> evenly(EvenPace pace, const ThreadShare& share, Nanos elapsed) {
+std::unique_ptr<Schedule> make_even_schedule(EvenPace pace, const ThreadShare& share, Nanos elapsed) {
   return std::make_unique<Constant<EvenPace>>(pace, share, pace.first_from(elapsed), elapsed);
 }
 
@@ -174,7 +174,7 @@ std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const ThreadShare&
       return std::make_unique<ClosedLoop>(share.size(), plan.depth, plan.round);
     case Arrivals::constant:
       if (!plan.steps.empty()) return std::make_unique<Constant<Pace>>(Pace{plan.steps, plan.warmup}, share);
-      return evenly(EvenPace{plan.rate_hz.value()}, share, elapsed);
+      return make_even_schedule(EvenPace{plan.rate_hz.value()}, share, elapsed);
     case Arrivals::poisson:
       if (!plan.steps.empty()) return std::make_unique<ChangingPoisson>(plan, share);
       return std::make_unique<PoissonRate>(plan.rate_hz.value(), share, plan.seed);

@@ -19,7 +19,7 @@ struct ThreadShare {
   bool owns(std::uint32_t number) const { return number % threads == thread && number < connections; }
   std::uint32_t local(std::uint32_t number) const { return number / threads; }
   /// The connections of this thread that send: they are the first of all, so of the share as well.
-  ThreadShare speakers(const LoadPlan& plan) const { return {thread, threads, plan.speakers()}; }
+  ThreadShare select_speakers(const LoadPlan& plan) const { return {thread, threads, plan.speakers()}; }
 };
 
 /// The threads of all programs that share a load are dealt its connections as those of one program are.
@@ -50,7 +50,7 @@ class Schedule {
     return taken;
   }
   /// A message of `connection` was answered, or is not waited for any more. An open loop does not care.
-  virtual void answered(std::uint32_t /*connection*/, Nanos /*now*/) {}
+  virtual void note_answered(std::uint32_t /*connection*/, Nanos /*now*/) {}
 
  protected:
   /// Puts the message after the one just taken into `next_`.

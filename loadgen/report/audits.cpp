@@ -96,7 +96,7 @@ bool lacks_sockets(const Figures& figures) {
 Audit connections(const LoadPlan& plan, const Measurement& measurement) {
   const ConnectCounts& c = measurement.figures.connections;
   const std::uint64_t ended = measurement.figures.errors.closed_by_server + measurement.figures.errors.reset;
-  const std::uint64_t requested = plan.remakes_connections() ? c.attempted() : plan.connections;
+  const std::uint64_t requested = plan.may_reconnect() ? c.attempted() : plan.connections;
   const std::string detail =
       fmt::format("established {} of {} (refused {}, timed out {}, reset {}, other {}{}); ended early {}{}{}",
                   c.established, requested, c.refused, c.timed_out, c.reset, c.other, other_error(measurement.figures),
@@ -230,7 +230,7 @@ Audit little(const LoadPlan& plan, const Measurement& measurement) {
     const double lost = as_double(figures.given_up_response_ns) / static_cast<double>(plan.duration);
     // Here the messages at the ends stand in one figure and not in the other; the slowest weigh most.
     const double tolerance =
-        little_tolerance + std::min(0.5, us(figures.response, 99.9) / 1e6 / seconds(measurement.slice));
+        little_tolerance + std::min(0.5, us(figures.response, 99.9) / 1e6 / seconds(measurement.longest_slice));
     holds = holds && agree(requested, rate * response_s + lost, tolerance);
     detail += fmt::format("; N {} kept in flight, X*R {:.4f} (response)", requested, rate * response_s);
     if (lost > 0) detail += fmt::format(" and {:.4f} given up", lost);

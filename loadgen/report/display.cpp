@@ -208,12 +208,12 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   text += messages_text(plan, f);
   text += first_exchange_text(f);
 
-  const bool remakes_connections =
-      plan.requests_per_connection > 0 || (plan.remakes_connections() && f.connections.attempted() > plan.connections);
+  const bool may_reconnect =
+      plan.requests_per_connection > 0 || (plan.may_reconnect() && f.connections.attempted() > plan.connections);
   text += fmt::format("\nconnections   {} of {} established; refused {}, timed out {}, reset {}, other {}\n",
-                      f.connections.established, remakes_connections ? f.connections.attempted() : plan.connections,
+                      f.connections.established, may_reconnect ? f.connections.attempted() : plan.connections,
                       f.connections.refused, f.connections.timed_out, f.connections.reset, f.connections.other);
-  if (remakes_connections)
+  if (may_reconnect)
     text += fmt::format("              {} at a time, {} made a second\n", plan.connections,
                         rate_text(f.connected_in_window, window));
   if (f.connections.closed_after_reply > 0)
@@ -266,14 +266,14 @@ void Display::write_event(const std::string& json) const {
   }
 }
 
-void Display::connected(std::uint64_t established) {
+void Display::on_connected(std::uint64_t established) {
   write_event(fmt::format(R"({{"event":"connected","established":{}}})", established));
   view_.draw({fmt::format("{} connected, warming up {:g} s ...", established, seconds(plan_.warmup))});
 }
 
-void Display::window_start() { write_event(R"({"event":"window_start"})"); }
+void Display::on_window_start() { write_event(R"({"event":"window_start"})"); }
 
-void Display::progress(const Progress& progress, const Timeline::Slot& latest) {
+void Display::on_progress(const Progress& progress, const Timeline::Slot& latest) {
   const auto& [completed, answered, elapsed] = progress;
   write_event(fmt::format(R"({{"event":"progress","completed":{},"seconds":{:.3f}}})", completed, seconds(elapsed)));
   const double rate = static_cast<double>(completed - last_completed_) / seconds(elapsed - last_elapsed_);
@@ -295,18 +295,18 @@ void Display::progress(const Progress& progress, const Timeline::Slot& latest) {
   last_elapsed_ = elapsed;
 }
 
-void Display::window_end() {
+void Display::on_window_end() {
   write_event(R"({"event":"window_end"})");
   view_.draw({"waiting for the last answers ..."});
 }
 
-void Display::slice(std::uint64_t sent, Nanos paused) {
+void Display::on_slice(std::uint64_t sent, Nanos paused) {
   write_event(fmt::format(R"({{"event":"slice","sent":{},"paused_ns":{}}})", sent, paused));
 }
 
-void Display::missed_slice() { write_event(R"({"event":"missed"})"); }
+void Display::on_missed_slice() { write_event(R"({"event":"missed"})"); }
 
-void Display::sent(std::uint64_t messages) {
+void Display::on_sent(std::uint64_t messages) {
   write_event(fmt::format(R"({{"event":"sent","messages":{}}})", messages));
 }
 

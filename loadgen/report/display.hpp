@@ -22,14 +22,14 @@ class Display final : public Observer {
  public:
   explicit Display(const LoadPlan& plan);
 
-  void connected(std::uint64_t established) override;
-  void window_start() override;
-  void progress(const Progress& progress, const Timeline::Slot& latest) override;
-  void window_end() override;
-  void sent(std::uint64_t messages) override;
-  void slice(std::uint64_t sent, Nanos paused) override;
-  void missed_slice() override;
-  void finished() override { view_.wipe(); }
+  void on_connected(std::uint64_t established) override;
+  void on_window_start() override;
+  void on_progress(const Progress& progress, const Timeline::Slot& latest) override;
+  void on_window_end() override;
+  void on_sent(std::uint64_t messages) override;
+  void on_slice(std::uint64_t sent, Nanos paused) override;
+  void on_missed_slice() override;
+  void on_finished() override { view_.wipe(); }
 
  private:
   void write_event(const std::string& json) const;

@@ -29,8 +29,8 @@ constexpr std::uint32_t sockets_per_connection = 3;
 constexpr int most_per_turn = 64;
 /// More than a broadcast of a thousand clients brings at once, so that nothing is dropped for the generator's sake.
 constexpr int receive_hwm = 100'000;
-/// How long a farewell may take to get away.
-constexpr std::chrono::milliseconds farewell{1000};
+/// How long a BYE! may take to get away.
+constexpr std::chrono::milliseconds bye_timeout{1000};
 
 bool is_ipv6(const std::string& address) { return address.find('[') != std::string::npos; }
 
@@ -114,7 +114,7 @@ class ZmqTransport final : public Transport {
     const bool known = greetings_.known(connection);
     const auto bye = greetings_.end(connection);
     if (known) std::ignore = link.socket.send(zmq::buffer(*bye), zmq::send_flags::dontwait);
-    let_go(connection, known ? farewell : std::chrono::milliseconds{0});
+    let_go(connection, known ? bye_timeout : std::chrono::milliseconds{0});
   }
 
   bool wait(Nanos until, TransportEvents& events) override {

@@ -24,10 +24,10 @@
 #include <vector>
 
 #include "lib/server/application_tick.hpp"
-#include "lib/server/arrears.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/outbox.hpp"
 #include "lib/server/registry.hpp"
+#include "lib/server/send_backlog.hpp"
 #include "lib/server/threads.hpp"
 #include "lib/session/session.hpp"
 
@@ -76,7 +76,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         buffer_(std::make_unique_for_overwrite<char[]>(options_.read_buffer)),  // untouched until something is read
         effects_(options_.write_mode),
         outbox_(options_.write_mode, options_.delivery_mode(), options_.outbox_limit),
-        arrears_(options_.outbox_limit) {}
+        backlog_(options_.outbox_limit) {}
 
   tcp::socket::executor_type executor() { return socket_.get_executor(); }
 
@@ -104,7 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
           }
           case Effect::Kind::broadcast:
             if (broadcast(effect.frame))
-              while (others_wait() && !closed_) co_await wait(Arrears::a_while);
+              while (others_wait() && !closed_) co_await wait(SendBacklog::a_while);
             break;
           case Effect::Kind::wait:
             co_await wait_unless_reset(effect.duration);
@@ -127,16 +127,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Any thread. This server is behind with sending what this reader would take: senders must wait, and the reader is
   /// not slow for that.
-  bool behind() const { return arrears_.any(); }
+  bool behind() const { return backlog_.any(); }
 
   /// Checks whether that is still so.
-  void look() { arrears_.look(outbox_, closed_ ? -1 : socket_.native_handle()); }
+  void check_backlog() { backlog_.check(outbox_, closed_ ? -1 : socket_.native_handle()); }
 
   /// Any thread. Has its strand take a frame into the outbox.
   void post(const SharedFrame& frame) {
-    arrears_.sent_off(*frame);
+    backlog_.note_posted(*frame);
     asio::dispatch(executor(), [self = shared_from_this(), frame] {
-      self->arrears_.arrived(*frame);
+      self->backlog_.note_arrived(*frame);
       self->deliver(frame);
     });
   }
@@ -145,7 +145,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void deliver(const SharedFrame& frame) {
     if (closing_) return;
     const bool idle = outbox_.empty();
-    if (!arrears_.push(outbox_, frame, socket_.native_handle())) {
+    if (!backlog_.push(outbox_, frame, socket_.native_handle())) {
       shared_.counters.add_slow_closed();
       return close();
     }
@@ -204,7 +204,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     for (const auto& member : *members) {
       if (!member->behind()) continue;
       behind = true;
-      asio::dispatch(member->executor(), [member] { member->look(); });
+      asio::dispatch(member->executor(), [member] { member->check_backlog(); });
     }
     return behind;
   }
@@ -215,7 +215,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       shared_.counters.add_bytes_out(n);
       if (error) co_return close();
       outbox_.sent(n);
-      look();
+      check_backlog();
     }
     if (closing_) co_await linger();
   }
@@ -241,7 +241,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close() {
     closing_ = true;
     if (std::exchange(closed_, true)) return;
-    arrears_.clear();
+    backlog_.clear();
     error_code gone_already;
     socket_.close(gone_already);
     shared_.registry.leave(shared_from_this());
@@ -254,7 +254,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<char[]> buffer_;
   Effects effects_;
   Outbox<asio::const_buffer> outbox_;
-  Arrears arrears_;
+  SendBacklog backlog_;
   std::optional<asio::steady_timer> timer_;  // of service times
   bool reset_ = false;                       // by the peer
   bool closing_ = false;

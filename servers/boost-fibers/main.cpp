@@ -69,13 +69,13 @@ class Server {
     while (client.member && !client.broken()) {
       wait_for_input(client);
       client.receive(buffer_);
-      bool owes = false;
+      bool reply_pending = false;
       for (const Effect& effect : client.effects) {
         if (client.broken()) break;
         switch (effect.kind) {
           case Effect::Kind::write:
             client.send(client.effects.bytes(effect));
-            owes = true;
+            reply_pending = true;
             break;
           case Effect::Kind::broadcast:
             clients_.broadcast(effect.frame, options_.audience == Audience::others ? &client : nullptr);
@@ -89,12 +89,12 @@ class Server {
             break;
           case Effect::Kind::close:
             client.member = false;
-            owes = true;
+            reply_pending = true;
             break;
         }
       }
       // Back-pressure: a client that takes no replies is not read. Broadcasts are no replies: they fill the outbox.
-      if (owes && !client.all_sent()) wait_until_sent(client);
+      if (reply_pending && !client.all_sent()) wait_until_sent(client);
     }
     if (!client.broken()) end_stream(client.fd());
     clients_.remove(client);

@@ -79,13 +79,13 @@ class Server final : private Watched {
     const Task expiring = expire();
     const Task ending = end_on_signal();
     while (!grace_.over() && !(ending_ && all_answered())) turn();
-    peers_.clear(std::bind_front(&Server::say_bye, this));
+    peers_.clear(std::bind_front(&Server::send_bye, this));
     sender_.flush();
     while (sender_.waiting() && !grace_.over()) turn();
   }
 
   void print_totals(std::vector<load::Witness::Pause> pauses) {
-    record_.witnessed(std::move(pauses));
+    record_.take_pauses(std::move(pauses));
     print_totals_with_peers(counters_.totals(), "calibration", record_.json());
   }
 
@@ -104,7 +104,7 @@ class Server final : private Watched {
     if ((events & (EPOLLIN | EPOLLERR)) == 0) return;
     const auto now = Clock::now();
     receiver_.receive(socket_.get(), [&](const Address& from, std::string_view bytes) {
-      auto ruling = peers_.receive(from, bytes, now, std::bind_front(&Server::say_bye, this));
+      auto ruling = peers_.receive(from, bytes, now, std::bind_front(&Server::send_bye, this));
       if (ruling.answer) sender_.push(from, *ruling.answer);
       if (ruling.kind == Peers::Ruling::Kind::message) take(*ruling.peer, bytes);
       if (ruling.gone) leaving_.add(std::move(ruling.gone));
@@ -157,7 +157,7 @@ class Server final : private Watched {
   }
 
   void add_answer(const Address& to, std::string_view bytes, Clock::time_point done) {
-    record_.arrived(done);
+    record_.note_arrival(done);
     Answer answer{++answered_, done, delays_->next(), to, std::string{bytes}};
     waiting_bytes_ += answer.cost();
     answers_.push(std::move(answer));
@@ -172,7 +172,7 @@ class Server final : private Watched {
   }
 
   void send(const Answer& answer, Fate fate, Clock::time_point now) {
-    record_.answered(answer.number, fate, answer.delay, now - answer.arrived);
+    record_.note_answer(answer.number, fate, answer.delay, now - answer.arrived);
     if (fate == Fate::lost) return;
     std::string bytes = answer.bytes;
     if (fate == Fate::corrupted) corrupt(bytes);
@@ -210,11 +210,11 @@ class Server final : private Watched {
   Task expire() {
     while (true) {
       co_await sleep_until(loop_, peers_.next_expiry(Clock::now()));
-      peers_.expire(Clock::now(), std::bind_front(&Server::say_bye, this));
+      peers_.expire(Clock::now(), std::bind_front(&Server::send_bye, this));
     }
   }
 
-  void say_bye(const Address& address, std::uint64_t token, std::unique_ptr<Client> client) {
+  void send_bye(const Address& address, std::uint64_t token, std::unique_ptr<Client> client) {
     sender_.push(address, encode_control({ControlKind::bye, token}));
     leaving_.add(std::move(client));
   }

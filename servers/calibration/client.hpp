@@ -145,7 +145,7 @@ class Client final : public Connection<Callback> {
     if (!stamp) return;
     const auto arrived = shared_.wall_clock.monotonic(*stamp, WallClock::read());
     const std::chrono::nanoseconds read{now.time_since_epoch()};
-    if (arrived && *arrived <= read.count()) shared_.record.read_after(read - std::chrono::nanoseconds{*arrived});
+    if (arrived && *arrived <= read.count()) shared_.record.note_read_lag(read - std::chrono::nanoseconds{*arrived});
   }
 
   /// The first bytes of the first request: stalls count from here.
@@ -182,12 +182,12 @@ class Client final : public Connection<Callback> {
   }
 
   void add_answer(std::string header, std::string_view body) {
-    shared_.record.arrived(done_);
+    shared_.record.note_arrival(done_);
     const auto delay = shared_.delays->next();
     auto due = done_ + delay;
     if (!answers_.empty() && answers_.back().due > due) {
       due = answers_.back().due;
-      shared_.record.held_for_order();
+      shared_.record.count_held_for_order();
     }
     const std::uint64_t number = ++shared_.answers;
     const Fate fate = shared_.programme.faults.fate_of(number);
@@ -232,7 +232,7 @@ class Client final : public Connection<Callback> {
     for (; !answers_.empty() && answers_.front().due <= now; answers_.pop_front()) {
       Answer& answer = answers_.front();
       waiting_bytes_ -= cost(answer);
-      shared_.record.answered(answer.number, answer.fate, answer.delay, now - answer.arrived);
+      shared_.record.note_answer(answer.number, answer.fate, answer.delay, now - answer.arrived);
       if (answer.fate == Fate::corrupted) corrupt(answer.bytes);
       if (answer.fate != Fate::lost) put(answer);
       if (answer.fate == Fate::duplicated) put(answer);

@@ -39,7 +39,7 @@ class Server {
   }
 
   void print_totals(std::vector<load::Witness::Pause> pauses) {
-    shared_.record.witnessed(std::move(pauses));
+    shared_.record.take_pauses(std::move(pauses));
     record_stalls_of_connections();
     netdyno::print_totals(shared_.counters.totals(), "calibration", shared_.record.json());
   }
@@ -78,7 +78,7 @@ class Server {
     for (const Stall& stall : shared_.programme.stalls) {
       const auto end = shared_.first_request + stall.begin + stall.duration;
       if (stall.connection && shared_.begun && *stall.connection <= accepted_ && end <= Clock::now())
-        shared_.record.stalled(stall, end - stall.duration, end);
+        shared_.record.note_stall(stall, end - stall.duration, end);
     }
   }
 

@@ -56,7 +56,7 @@ class Worker final : private Watched {
   void run() {
     while (!shared_.grace.over() && !(ending_ && clients_.empty())) {
       loop_.turn();
-      others_.pass_on();
+      others_.publish();
       clients_.end_turn();
     }
     inbox_.close();
@@ -88,13 +88,13 @@ class Worker final : private Watched {
       co_await input(client);
       while (!others_.has_room()) co_await others_.room();
       client.receive(buffer_);
-      bool owes = false;
+      bool reply_pending = false;
       for (const Effect& effect : client.effects) {
         if (client.broken()) break;
         switch (effect.kind) {
           case Effect::Kind::write:
             client.send(client.effects.bytes(effect));
-            owes = true;
+            reply_pending = true;
             break;
           case Effect::Kind::broadcast:
             broadcast(effect.frame, client);
@@ -109,12 +109,12 @@ class Worker final : private Watched {
           case Effect::Kind::close:
             take_mail();  // frames that other threads sent before this are for this client, too
             client.member = false;
-            owes = true;
+            reply_pending = true;
             break;
         }
       }
       // Back-pressure: a client that takes no replies is not read. Broadcasts are no replies: they fill the outbox.
-      if (owes && !client.all_sent()) co_await sent(client);
+      if (reply_pending && !client.all_sent()) co_await sent(client);
     }
     if (!client.broken()) end_stream(client.fd());
     clients_.remove(client);
@@ -122,7 +122,7 @@ class Worker final : private Watched {
 
   void broadcast(const SharedFrame& frame, const Client& sender) {
     clients_.broadcast(frame, options_.audience == Audience::others ? &sender : nullptr);
-    others_.say(frame);
+    others_.queue(frame);
   }
 
   Task end() {

@@ -42,7 +42,7 @@ class Client final : public Connection<Callback> {
   void on_input() {
     receive(shared_.buffer);
     next_ = effects.begin();
-    owes_ = false;
+    reply_pending_ = false;
     carry_out();
   }
 
@@ -53,7 +53,7 @@ class Client final : public Connection<Callback> {
       switch (effect.kind) {
         case Effect::Kind::write:
           send(effects.bytes(effect));
-          owes_ = true;
+          reply_pending_ = true;
           break;
         case Effect::Kind::broadcast:
           shared_.clients.broadcast(effect.frame, shared_.options.audience == Audience::others ? this : nullptr);
@@ -65,12 +65,12 @@ class Client final : public Connection<Callback> {
           return shared_.loop.in_a_turn_for_long_work(callback<&Client::on_turn_for_long_work>(*this));
         case Effect::Kind::close:
           member = false;
-          owes_ = true;
+          reply_pending_ = true;
           break;
       }
     }
     // Back-pressure: a client that takes no replies is not read. Broadcasts are no replies: they fill the outbox.
-    if (owes_ && !all_sent()) return when_sent(callback<&Client::go_on>(*this));
+    if (reply_pending_ && !all_sent()) return when_sent(callback<&Client::go_on>(*this));
     go_on();
   }
 
@@ -87,7 +87,7 @@ class Client final : public Connection<Callback> {
 
   Shared& shared_;
   decltype(effects.begin()) next_;
-  bool owes_ = false;  // replies, and they may not be sent yet
+  bool reply_pending_ = false;  // replies, and they may not be sent yet
   std::chrono::nanoseconds to_burn_{0};
 };
 

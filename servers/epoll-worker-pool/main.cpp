@@ -183,7 +183,7 @@ class Client final : public Connection<Callback> {
     if (!shared_.workers.has_room()) return shared_.workers.when_room(callback<&Client::on_input>(*this));
     receive(shared_.buffer);
     next_ = effects.begin();
-    owes_ = false;
+    reply_pending_ = false;
     carry_out();
   }
 
@@ -194,7 +194,7 @@ class Client final : public Connection<Callback> {
       switch (effect.kind) {
         case Effect::Kind::write:
           send(effects.bytes(effect));
-          owes_ = true;
+          reply_pending_ = true;
           break;
         case Effect::Kind::broadcast:
           shared_.clients.broadcast(effect.frame, shared_.options.audience == Audience::others ? this : nullptr);
@@ -205,12 +205,12 @@ class Client final : public Connection<Callback> {
           return hand_over();
         case Effect::Kind::close:
           member = false;
-          owes_ = true;
+          reply_pending_ = true;
           break;
       }
     }
     // Back-pressure: a client that takes no replies is not read. Broadcasts are no replies: they fill the outbox.
-    if (owes_ && !all_sent()) return when_sent(callback<&Client::go_on>(*this));
+    if (reply_pending_ && !all_sent()) return when_sent(callback<&Client::go_on>(*this));
     go_on();
   }
 
@@ -227,7 +227,7 @@ class Client final : public Connection<Callback> {
 
   Shared& shared_;
   decltype(effects.begin()) next_;
-  bool owes_ = false;  // replies, and they may not be sent yet
+  bool reply_pending_ = false;  // replies, and they may not be sent yet
   Job job_;
 };
 

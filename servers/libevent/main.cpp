@@ -224,7 +224,7 @@ class Client {
     while (!unsent_.empty()) {
       const ssize_t n = writev(fd(), unsent_.data(), static_cast<int>(unsent_.size()));
       if (n >= 0) {
-        took(static_cast<std::size_t>(n));
+        note_taken(static_cast<std::size_t>(n));
       } else if (errno == EAGAIN && watch(output_)) {
         return false;
       } else if (errno != EINTR) {
@@ -235,7 +235,7 @@ class Client {
     return true;
   }
 
-  void took(std::size_t bytes) {
+  void note_taken(std::size_t bytes) {
     shared_.counters.add_bytes_out(bytes);
     auto part = unsent_.begin();
     for (; part != unsent_.end() && bytes >= part->iov_len; ++part) bytes -= part->iov_len;

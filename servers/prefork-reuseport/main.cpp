@@ -49,7 +49,7 @@ class Client final : public Connection<Callback> {
   void on_input() {
     receive(shared_.buffer);
     next_ = effects.begin();
-    owes_ = false;
+    reply_pending_ = false;
     carry_out();
   }
 
@@ -60,7 +60,7 @@ class Client final : public Connection<Callback> {
       switch (effect.kind) {
         case Effect::Kind::write:
           send(effects.bytes(effect));
-          owes_ = true;
+          reply_pending_ = true;
           break;
         case Effect::Kind::broadcast:
           break;  // of chat, which main refuses
@@ -71,12 +71,12 @@ class Client final : public Connection<Callback> {
           return shared_.loop.in_a_turn_for_long_work(callback<&Client::on_turn_for_long_work>(*this));
         case Effect::Kind::close:
           member = false;
-          owes_ = true;
+          reply_pending_ = true;
           break;
       }
     }
     // Back-pressure: a client that takes no replies is not read.
-    if (owes_ && !all_sent()) return when_sent(callback<&Client::go_on>(*this));
+    if (reply_pending_ && !all_sent()) return when_sent(callback<&Client::go_on>(*this));
     go_on();
   }
 
@@ -93,7 +93,7 @@ class Client final : public Connection<Callback> {
 
   Shared& shared_;
   decltype(effects.begin()) next_;
-  bool owes_ = false;  // replies, and they may not be sent yet
+  bool reply_pending_ = false;  // replies, and they may not be sent yet
   std::chrono::nanoseconds to_burn_{0};
 };
 
@@ -157,7 +157,7 @@ class Server {
   Server(const ServerOptions& options, int signals, UniqueFd first_listener) : options_(options), signals_(signals) {
     listeners_.push_back(std::move(first_listener));
     while (listeners_.size() < static_cast<std::size_t>(options.threads))
-      listeners_.push_back(listen_tcp_beside(listeners_.front(), options.backlog, true));
+      listeners_.push_back(listen_tcp_on_port_of(listeners_.front(), options.backlog, true));
   }
 
   void start_processes() {

@@ -204,7 +204,7 @@ class Server {
   /// Deliveries single: a send for each recipient.
   void broadcast(const Frame& frame, const Connection& sender) {
     for (const auto& client : snapshot())  // sent to outside the lock: this is the model
-      if (hears(*client, sender)) client->deliver(frame, options_.write_mode);
+      if (is_recipient(*client, sender)) client->deliver(frame, options_.write_mode);
   }
 
   /// Deliveries joined: one send for each recipient of all that one read brought, and of what other threads have queued
@@ -216,11 +216,11 @@ class Server {
     for (const Effect& effect : effects)
       if (effect.kind == Effect::Kind::broadcast)
         for (const auto& client : clients)
-          if (hears(*client, sender)) client->queue(effect.frame);
+          if (is_recipient(*client, sender)) client->queue(effect.frame);
     for (const auto& client : clients) client->send_queued(options_.write_mode);  // outside the lock: this is the model
   }
 
-  bool hears(const Connection& client, const Connection& sender) const {
+  bool is_recipient(const Connection& client, const Connection& sender) const {
     return &client != &sender || options_.audience == Audience::all;
   }
 

@@ -45,7 +45,7 @@ class Server final : private Watched {
     const Task expiring = expire();
     const Task ending = end_on_signal();
     while (!grace_.over() && !(ending_ && all_answered())) turn();
-    peers_.clear(std::bind_front(&Server::say_bye, this));
+    peers_.clear(std::bind_front(&Server::send_bye, this));
     sender_.flush();
     while (sender_.waiting() && !grace_.over()) turn();
   }
@@ -67,7 +67,7 @@ class Server final : private Watched {
     if ((events & (EPOLLIN | EPOLLERR)) == 0) return;
     const auto now = Grace::Clock::now();
     receiver_.receive(socket_.get(), [&](const Address& from, std::string_view bytes) {
-      auto ruling = peers_.receive(from, bytes, now, std::bind_front(&Server::say_bye, this));
+      auto ruling = peers_.receive(from, bytes, now, std::bind_front(&Server::send_bye, this));
       if (ruling.answer) sender_.push(from, *ruling.answer);
       if (ruling.kind == Peers::Ruling::Kind::message) ruling.peer->deliver(bytes);
       if (ruling.gone) leaving_.add(std::move(ruling.gone));
@@ -113,11 +113,11 @@ class Server final : private Watched {
   Task expire() {
     while (true) {
       co_await sleep_until(loop_, peers_.next_expiry(Grace::Clock::now()));
-      peers_.expire(Grace::Clock::now(), std::bind_front(&Server::say_bye, this));
+      peers_.expire(Grace::Clock::now(), std::bind_front(&Server::send_bye, this));
     }
   }
 
-  void say_bye(const Address& address, std::uint64_t token, std::unique_ptr<Client> client) {
+  void send_bye(const Address& address, std::uint64_t token, std::unique_ptr<Client> client) {
     sender_.push(address, encode_control({ControlKind::bye, token}));
     leaving_.add(std::move(client));
   }
@@ -171,8 +171,9 @@ UniqueFd bind_and_join(ServerOptions options, const MulticastPlace& place) {
 int main(int argc, char** argv) {
   using namespace netdyno;
   bool anywhere = false;
-  const ServerOptions options = parse_server_options(
-      argc, argv, ThreadModel::one, "multicast", [&anywhere](auto& line) { add_multicast_anywhere(line, anywhere); });
+  const ServerOptions options =
+      parse_server_options(argc, argv, ThreadModel::one, "multicast",
+                           [&anywhere](auto& line) { add_multicast_anywhere(line, anywhere); });
   MulticastPlace place = multicast_place(program_name(argv[0]), "--listen", options.listen, anywhere);
   UniqueFd signals = termination_signals();
   UniqueFd socket = bind_and_join(options, place);

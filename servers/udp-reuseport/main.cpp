@@ -85,7 +85,7 @@ class Worker final : private Watched {
     shared_.serving.count_down();
     while (!shared_.grace.over() && !(ending_ && all_answered())) turn();
     shared_.answered.arrive_and_wait();  // after its BYE! a client hears nothing more
-    peers_.clear(std::bind_front(&Worker::say_bye, this));
+    peers_.clear(std::bind_front(&Worker::send_bye, this));
     sender_.flush();
     while (sender_.waiting() && !shared_.grace.over()) turn();
   }
@@ -108,7 +108,7 @@ class Worker final : private Watched {
     const auto now = Grace::Clock::now();
     receiver_.receive(socket_.get(), [&](const Address& from, std::string_view bytes) {
       using Kind = Peers::Ruling::Kind;
-      auto ruling = peers_.receive(from, bytes, now, std::bind_front(&Worker::say_bye, this));
+      auto ruling = peers_.receive(from, bytes, now, std::bind_front(&Worker::send_bye, this));
       if (ruling.answer) sender_.push(from, *ruling.answer);
       if (ruling.kind == Kind::message) ruling.peer->deliver(bytes);
       if (ruling.gone) leaving_.add(std::move(ruling.gone));
@@ -180,11 +180,11 @@ class Worker final : private Watched {
   Task expire() {
     while (true) {
       co_await sleep_until(loop_, peers_.next_expiry(Grace::Clock::now()));
-      peers_.expire(Grace::Clock::now(), std::bind_front(&Worker::say_bye, this));
+      peers_.expire(Grace::Clock::now(), std::bind_front(&Worker::send_bye, this));
     }
   }
 
-  void say_bye(const Address& address, std::uint64_t token, std::unique_ptr<Client> client) {
+  void send_bye(const Address& address, std::uint64_t token, std::unique_ptr<Client> client) {
     sender_.push(address, encode_control({ControlKind::bye, token}));
     leaving_.add(std::move(client));
     peers_changed_ = true;
@@ -233,7 +233,7 @@ class Server {
   Server(const ServerOptions& options, UniqueFd first_socket) : shared_(options) {
     std::vector<UniqueFd> sockets;
     sockets.push_back(std::move(first_socket));
-    while (sockets.size() < shared_.rosters.size()) sockets.push_back(bind_udp_beside(sockets.front(), options));
+    while (sockets.size() < shared_.rosters.size()) sockets.push_back(bind_udp_on_port_of(sockets.front(), options));
     for (std::size_t i = 0; i < sockets.size(); ++i)
       workers_.push_back(std::make_unique<Worker>(shared_, i, std::move(sockets[i])));
   }

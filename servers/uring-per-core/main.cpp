@@ -76,7 +76,7 @@ class Client final : public UringConnection {
       waits_for_ = Awaited::input;
       if (!receive()) return;
       next_ = effects.begin();
-      owes_ = false;
+      reply_pending_ = false;
       if (!carry_out()) return;
     }
     leave();
@@ -97,7 +97,7 @@ class Client final : public UringConnection {
       switch (effect.kind) {
         case Effect::Kind::write:
           send(effects.bytes(effect));
-          owes_ = true;
+          reply_pending_ = true;
           break;
         case Effect::Kind::broadcast:
           shard_.broadcast(effect.frame, *this);
@@ -115,14 +115,14 @@ class Client final : public UringConnection {
           shard_.take_mail();  // frames that other threads sent before this are for
                                // this client, too
           member = false;
-          owes_ = true;
+          reply_pending_ = true;
           break;
       }
     }
     // Back-pressure: a client that takes no replies is not served. Broadcasts
     // are no replies: they fill the outbox.
     waits_for_ = Awaited::sent;
-    return !owes_ || all_sent();
+    return !reply_pending_ || all_sent();
   }
 
   void go_on() {
@@ -154,7 +154,7 @@ class Client final : public UringConnection {
   Shard& shard_;
   Awaited waits_for_ = Awaited::input;
   decltype(effects.begin()) next_;
-  bool owes_ = false;  // replies, and they may not be sent yet
+  bool reply_pending_ = false;  // replies, and they may not be sent yet
   std::chrono::nanoseconds to_burn_{0};
   Timeout timeout_{.operation = operation<&Client::on_time>(*this)};
   Operation calling_off_ = operation<&Client::on_time>(*this);
@@ -267,7 +267,7 @@ class Server {
     std::vector<UniqueFd> listeners;
     listeners.push_back(std::move(first_listener));
     while (listeners.size() < shared_.inboxes.size())
-      listeners.push_back(listen_tcp_beside(listeners.front(), options.backlog, false));
+      listeners.push_back(listen_tcp_on_port_of(listeners.front(), options.backlog, false));
     for (std::size_t i = 0; i < listeners.size(); ++i)
       workers_.push_back(std::make_unique<Worker>(shared_, i, std::move(listeners[i])));
   }

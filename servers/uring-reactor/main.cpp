@@ -44,7 +44,7 @@ class Client final : public UringConnection {
       waits_for_ = Awaited::input;
       if (!receive()) return;
       next_ = effects.begin();
-      owes_ = false;
+      reply_pending_ = false;
       if (!carry_out()) return;
     }
     leave();
@@ -65,7 +65,7 @@ class Client final : public UringConnection {
       switch (effect.kind) {
         case Effect::Kind::write:
           send(effects.bytes(effect));
-          owes_ = true;
+          reply_pending_ = true;
           break;
         case Effect::Kind::broadcast:
           shared_.clients.broadcast(effect.frame, shared_.options.audience == Audience::others ? this : nullptr);
@@ -81,13 +81,13 @@ class Client final : public UringConnection {
           return false;
         case Effect::Kind::close:
           member = false;
-          owes_ = true;
+          reply_pending_ = true;
           break;
       }
     }
     // Back-pressure: a client that takes no replies is not served. Broadcasts are no replies: they fill the outbox.
     waits_for_ = Awaited::sent;
-    return !owes_ || all_sent();
+    return !reply_pending_ || all_sent();
   }
 
   void go_on() {
@@ -113,7 +113,7 @@ class Client final : public UringConnection {
   Shared& shared_;
   Awaited waits_for_ = Awaited::input;
   decltype(effects.begin()) next_;
-  bool owes_ = false;  // replies, and they may not be sent yet
+  bool reply_pending_ = false;  // replies, and they may not be sent yet
   std::chrono::nanoseconds to_burn_{0};
   Timeout timeout_{.operation = operation<&Client::on_time>(*this)};
   Operation calling_off_ = operation<&Client::on_time>(*this);

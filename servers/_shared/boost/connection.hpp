@@ -13,10 +13,10 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/server/arrears.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/outbox.hpp"
 #include "lib/server/registry.hpp"
+#include "lib/server/send_backlog.hpp"
 #include "lib/session/session.hpp"
 
 namespace netdyno {
@@ -62,7 +62,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         buffer_(std::make_unique_for_overwrite<char[]>(options_.read_buffer)),  // untouched until something is read
         effects_(options_.write_mode),
         outbox_(options_.write_mode, options_.delivery_mode(), options_.outbox_limit),
-        arrears_(options_.outbox_limit) {}
+        backlog_(options_.outbox_limit) {}
 
   tcp::socket::executor_type executor() { return socket_.get_executor(); }
 
@@ -73,16 +73,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Any thread. This server is behind with sending what this reader would take: senders must wait, and the reader is
   /// not slow for that.
-  bool behind() const { return arrears_.any(); }
+  bool behind() const { return backlog_.any(); }
 
   /// Checks whether that is still so.
-  void look() { arrears_.look(outbox_, closed_ ? -1 : socket_.native_handle()); }
+  void check_backlog() { backlog_.check(outbox_, closed_ ? -1 : socket_.native_handle()); }
 
   /// Any thread. Has its strand take a frame into the outbox.
   void post(const SharedFrame& frame) {
-    arrears_.sent_off(*frame);
+    backlog_.note_posted(*frame);
     asio::dispatch(executor(), [self = shared_from_this(), frame] {
-      self->arrears_.arrived(*frame);
+      self->backlog_.note_arrived(*frame);
       self->deliver(frame);
     });
   }
@@ -91,7 +91,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void deliver(const SharedFrame& frame) {
     if (closing_) return;
     const bool idle = outbox_.empty();
-    if (!arrears_.push(outbox_, frame, socket_.native_handle())) {
+    if (!backlog_.push(outbox_, frame, socket_.native_handle())) {
       shared_.counters.add_slow_closed();
       return close();
     }
@@ -197,14 +197,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
     for (const auto& member : *members) {
       if (!member->behind()) continue;
       behind = true;
-      asio::dispatch(member->executor(), [member] { member->look(); });
+      asio::dispatch(member->executor(), [member] { member->check_backlog(); });
     }
     return behind;
   }
 
   /// Goes on when no reader is behind any more.
   void wait_for_others() {
-    timer_.expires_after(Arrears::a_while);
+    timer_.expires_after(SendBacklog::a_while);
     timer_.async_wait([self = shared_from_this()](error_code) {
       self->others_wait() && !self->closed_ ? self->wait_for_others() : self->carry_out();
     });
@@ -217,7 +217,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       self->shared_.counters.add_bytes_out(n);
       if (error) return self->close();
       self->outbox_.sent(n);
-      self->look();
+      self->check_backlog();
       self->send_outbox();
     });
   }
@@ -241,7 +241,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close() {
     closing_ = true;
     if (std::exchange(closed_, true)) return;
-    arrears_.clear();
+    backlog_.clear();
     error_code gone_already;
     if constexpr (over_io_uring) {
       // Ends what is under way; the socket is closed with the last handler. Asio (1.81) hands what it keeps of a closed
@@ -263,7 +263,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Effects effects_;
   decltype(effects_.begin()) next_;
   Outbox<asio::const_buffer> outbox_;
-  Arrears arrears_;
+  SendBacklog backlog_;
   bool watched_ = false;  // for a reset
   bool reset_ = false;    // by the peer
   bool waits_ = false;    // for a service time to pass

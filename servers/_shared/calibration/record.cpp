@@ -11,18 +11,18 @@ using Json = nlohmann::ordered_json;
 
 }  // namespace
 
-void Record::arrived(Clock::time_point moment) {
+void Record::note_arrival(Clock::time_point moment) {
   if (arrived_++ == 0) first_ = moment;
   last_ = moment;
-  if (arrivals_.size() < arrivals_wanted_) arrivals_.push_back(moment);
+  if (arrivals_.size() < arrivals_kept_) arrivals_.push_back(moment);
 }
 
-void Record::read_after(std::chrono::nanoseconds lag) {
+void Record::note_read_lag(std::chrono::nanoseconds lag) {
   if (arrived_ >= warm_up_) read_lag_.record(lag.count());
 }
 
-void Record::answered(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed,
-                      std::chrono::nanoseconds actual) {
+void Record::note_answer(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed,
+                         std::chrono::nanoseconds actual) {
   if (fate == Fate::lost) ++lost_;
   if (fate == Fate::duplicated) ++duplicated_;
   if (fate == Fate::corrupted) ++corrupted_;
@@ -31,7 +31,7 @@ void Record::answered(std::uint64_t number, Fate fate, std::chrono::nanoseconds 
   actual_.record(actual.count());
 }
 
-void Record::stalled(const Stall& stall, Clock::time_point from, Clock::time_point to) {
+void Record::note_stall(const Stall& stall, Clock::time_point from, Clock::time_point to) {
   stalls_.push_back({stall, from, to});
 }
 

@@ -18,20 +18,21 @@ class Record {
   using Clock = std::chrono::steady_clock;
 
   explicit Record(const Programme& programme)
-      : arrivals_wanted_(programme.record_arrivals), warm_up_(programme.warm_up) {}
+      : arrivals_kept_(programme.record_arrivals), warm_up_(programme.warm_up) {}
 
   /// A request that will be answered was read.
-  void arrived(Clock::time_point moment);
+  void note_arrival(Clock::time_point moment);
   /// The request that comes next was read so long after the kernel had it. Of those after the warm-up.
-  void read_after(std::chrono::nanoseconds lag);
+  void note_read_lag(std::chrono::nanoseconds lag);
   /// Counts the fate of the answer of that number, from 1. Times are of answers after the warm-up that a verifying
   /// client can time: neither lost nor corrupted.
-  void answered(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed, std::chrono::nanoseconds actual);
+  void note_answer(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed,
+                   std::chrono::nanoseconds actual);
   /// An answer had to wait for an earlier one of its connection.
-  void held_for_order() { ++held_for_order_; }
-  void stalled(const Stall& stall, Clock::time_point from, Clock::time_point to);
+  void count_held_for_order() { ++held_for_order_; }
+  void note_stall(const Stall& stall, Clock::time_point from, Clock::time_point to);
   /// Takes what the machine did meanwhile.
-  void witnessed(std::vector<load::Witness::Pause> pauses) { pauses_ = std::move(pauses); }
+  void take_pauses(std::vector<load::Witness::Pause> pauses) { pauses_ = std::move(pauses); }
 
   /// As one JSON object (README.md).
   std::string json() const;
@@ -43,7 +44,7 @@ class Record {
     Clock::time_point to;
   };
 
-  std::uint64_t arrivals_wanted_;
+  std::uint64_t arrivals_kept_;
   std::uint64_t warm_up_;
   std::vector<Clock::time_point> arrivals_;
   Clock::time_point first_{};

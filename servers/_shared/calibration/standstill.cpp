@@ -31,7 +31,7 @@ void stand_still(const Programme& programme, Clock::time_point first_request, in
     const auto end = begin + stall.duration;
     if (stall.connection || begin > now || end <= now) continue;
     sleep_until(end, programme.look_out, signals);
-    record.stalled(stall, now, Clock::now());
+    record.note_stall(stall, now, Clock::now());
   }
 }
 

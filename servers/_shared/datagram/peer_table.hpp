@@ -131,7 +131,7 @@ class PeerTable {
       counters_.add_stranger();
       return {};
     }
-    heard_of(found->second, now);
+    note_received(found->second, now);
     if (control && control->kind == ControlKind::bye && control->token == found->second->token)
       return {.kind = Ruling::Kind::leave, .gone = take_out(found->second)};
     if (!is_one_message(workload_, bytes)) {
@@ -152,7 +152,7 @@ class PeerTable {
   template <typename Gone>
   void expire(Clock::time_point now, Gone&& gone) {
     for (Entries* known : {&greeted_, &spoken_}) {
-      while (!known->empty() && known->front().heard + timeout_ <= now) {
+      while (!known->empty() && known->front().received_at + timeout_ <= now) {
         counters_.add_peer_expired();
         take_out_first(*known, gone);
       }
@@ -163,7 +163,7 @@ class PeerTable {
   Clock::time_point next_expiry(Clock::time_point now) const {
     Clock::time_point first = now;
     for (const Entries* known : {&greeted_, &spoken_})
-      if (!known->empty()) first = std::min(first, known->front().heard);
+      if (!known->empty()) first = std::min(first, known->front().received_at);
     return first + timeout_;
   }
 
@@ -187,7 +187,7 @@ class PeerTable {
   struct Entry {
     Key key;
     std::uint64_t token;
-    Clock::time_point heard;
+    Clock::time_point received_at;
     PeerPointer peer;
     bool has_spoken = false;  // a message, and not only HELO
   };
@@ -199,7 +199,7 @@ class PeerTable {
   Ruling greet(typename Index::iterator found, const Key& key, std::uint64_t token, Clock::time_point now, Gone& gone) {
     const auto answer = [&](ControlKind kind) { return encode_control({kind, token}); };
     if (found != index_.end()) {
-      heard_of(found->second, now);
+      note_received(found->second, now);
       found->second->token = token;
       return {.kind = Ruling::Kind::answer, .answer = answer(ControlKind::welcome)};
     }
@@ -225,8 +225,8 @@ class PeerTable {
   }
 
   /// Keeps each list in the order in which they were last heard.
-  void heard_of(Position position, Clock::time_point now) {
-    position->heard = now;
+  void note_received(Position position, Clock::time_point now) {
+    position->received_at = now;
     Entries& known = list_of(position);
     known.splice(known.end(), known, position);
   }

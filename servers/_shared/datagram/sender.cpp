@@ -75,7 +75,7 @@ std::size_t Sender::send_some(std::span<const Item> items) {
     const int sent = send_(headers_.data(), static_cast<unsigned>(count));
     for (int i = 0; i < sent; ++i) {
       const std::size_t taken = merged_[static_cast<std::size_t>(i)];
-      took(items.subspan(done, taken));
+      note_taken(items.subspan(done, taken));
       done += taken;
     }
     if (sent >= 0 || errno == EINTR) continue;
@@ -91,7 +91,7 @@ std::size_t Sender::send_some(std::span<const Item> items) {
   return done;
 }
 
-void Sender::took(std::span<const Item> items) {
+void Sender::note_taken(std::span<const Item> items) {
   for (const Item& item : items)
     if (item.is_message) counters_.add_bytes_out(item.bytes.size());
   unmerged_ -= std::min(unmerged_, items.size());

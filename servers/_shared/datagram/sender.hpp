@@ -84,7 +84,7 @@ class Sender {
   std::size_t send_some(std::span<const Item> items);
   std::size_t fill_headers(std::span<const Item> items);
   std::size_t mergeable(std::span<const Item> items) const;
-  void took(std::span<const Item> items);
+  void note_taken(std::span<const Item> items);
   std::size_t waiting_size(std::size_t bytes) const { return bytes + sizeof(Waiting); }
 
   const Send send_;

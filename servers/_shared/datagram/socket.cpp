@@ -48,7 +48,7 @@ UniqueFd bind_udp(const ServerOptions& options) {
   return bind_socket(options.listen, udp_type, [&](int fd) { set_buffers(fd, options); });
 }
 
-UniqueFd bind_udp_beside(const UniqueFd& first, const ServerOptions& options) {
+UniqueFd bind_udp_on_port_of(const UniqueFd& first, const ServerOptions& options) {
   // Only now: if it had been set when the first one was bound, another server of the same user could have had the port
   // already, and its clients would be split between the two.
   if (!set_option(first.get(), SOL_SOCKET, SO_REUSEPORT, 1)) die(std::string{"SO_REUSEPORT: "} + std::strerror(errno));

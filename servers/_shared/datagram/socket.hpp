@@ -12,7 +12,7 @@ UniqueFd bind_udp(const ServerOptions& options);
 /// One more socket on the address and port of `first`, which bind_udp() made (SO_REUSEPORT, socket(7)). The kernel
 /// spreads what arrives over all of them by a hash of both addresses: a client's datagrams always come to the same one,
 /// for as long as none is added or closed.
-UniqueFd bind_udp_beside(const UniqueFd& first, const ServerOptions& options);
+UniqueFd bind_udp_on_port_of(const UniqueFd& first, const ServerOptions& options);
 
 /// Asks the kernel to hand over in one piece what came in one piece (UDP_GRO, udp(7), Linux 5.0). False when it cannot.
 bool merge_arrivals(int fd);

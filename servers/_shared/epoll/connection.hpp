@@ -97,7 +97,7 @@ class Connection : public Watched {
   ssize_t read(std::span<char> buffer);
   void queue(Part part);
   ssize_t write_some();
-  void took(std::size_t bytes);
+  void note_taken(std::size_t bytes);
   void wake(Next& waiting) {
     if (waiting) loop_.call_soon(std::exchange(waiting, Next{}));
   }
@@ -199,7 +199,7 @@ void Connection<Next>::flush() {
   while (writable_ && !outbox_.empty()) {
     const ssize_t n = write_some();
     if (n >= 0) {
-      took(static_cast<std::size_t>(n));
+      note_taken(static_cast<std::size_t>(n));
     } else if (errno == EAGAIN) {
       writable_ = false;  // an edge follows, as the kernel now knows that the space is needed
     } else if (errno != EINTR) {
@@ -223,7 +223,7 @@ ssize_t Connection<Next>::write_some() {
 }
 
 template <Continuation Next>
-void Connection<Next>::took(std::size_t bytes) {
+void Connection<Next>::note_taken(std::size_t bytes) {
   counters_.add_bytes_out(bytes);
   outbox_held_ -= bytes;
   while (bytes > 0 && bytes >= outbox_[0].bytes.size()) {

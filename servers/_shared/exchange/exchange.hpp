@@ -10,21 +10,21 @@
 
 namespace netdyno {
 
-/// What one thread of several says to the others and hears from them, by their inboxes. Its thread only.
+/// What one thread of several sends to the others and receives from them, by their inboxes. Its thread only.
 class Exchange {
  public:
   /// `inboxes` are those of all threads, `own` among them; none comes or goes any more.
   Exchange(std::deque<Inbox>& inboxes, Inbox& own, Loop<Coroutine>& loop) : inboxes_(inboxes), own_(own), loop_(loop) {}
 
-  /// To the other threads, with the next pass_on().
-  void say(SharedFrame frame) { said_.push_back(std::move(frame)); }
+  /// To the other threads, with the next publish().
+  void queue(SharedFrame frame) { queued_.push_back(std::move(frame)); }
 
-  /// After a turn: passes its frames on, once to each of the other threads.
-  void pass_on() {
-    if (said_.empty()) return;
+  /// After a turn: publishes its frames, once to each of the other threads.
+  void publish() {
+    if (queued_.empty()) return;
     for (Inbox& inbox : inboxes_)
-      if (&inbox != &own_ && inbox.add(said_, own_)) ++full_inboxes_;
-    said_.clear();
+      if (&inbox != &own_ && inbox.add(queued_, own_)) ++full_inboxes_;
+    queued_.clear();
   }
 
   /// What has come for this thread. It stays until the next call.
@@ -49,7 +49,7 @@ class Exchange {
   Inbox& own_;
   Loop<Coroutine>& loop_;
   Mail mail_;
-  std::vector<SharedFrame> said_;
+  std::vector<SharedFrame> queued_;
   int full_inboxes_ = 0;  // of other threads, which will tell when there is room
   std::vector<Coroutine> waiting_for_room_;
 };

@@ -140,7 +140,7 @@ void UringConnection::start_sending() {
 
 void UringConnection::on_sent(Completion completion) {
   if (completion.result >= 0) {
-    took(static_cast<std::size_t>(completion.result));
+    note_taken(static_cast<std::size_t>(completion.result));
   } else if (completion.result != -EAGAIN && completion.result != -EINTR) {
     broken_ = true;
   }
@@ -149,7 +149,7 @@ void UringConnection::on_sent(Completion completion) {
   leave_if_idle();
 }
 
-void UringConnection::took(std::size_t bytes) {
+void UringConnection::note_taken(std::size_t bytes) {
   counters_.add_bytes_out(bytes);
   outbox_held_ -= bytes;
   while (bytes > 0 && bytes >= outbox_[0].bytes.size()) {

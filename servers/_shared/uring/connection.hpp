@@ -92,7 +92,7 @@ class UringConnection {
   void queue(Part part);
   void start_sending();
   void on_sent(Completion completion);
-  void took(std::size_t bytes);
+  void note_taken(std::size_t bytes);
   bool stuck() const { return sending_.in_flight() && asked_to_send_ < io_.ring.submits(); }
 
   void leave_if_idle();

@@ -82,7 +82,7 @@ class Reception {
     const std::string_view id = bytes_of(arrived.from);
     if (!arrived.one_part || id.size() > longest_id) return counters_.add_protocol_error();
     if (arrived.body.size() > options_.max_frame + frame_header_size) return counters_.add_oversized();
-    auto ruling = peers_.receive(std::string{id}, bytes_of(arrived.body), Clock::now(), farewell());
+    auto ruling = peers_.receive(std::string{id}, bytes_of(arrived.body), Clock::now(), make_bye());
     if (ruling.answer && send_control(id, *ruling.answer) == Router::Result::gone) forget(std::string{id});
     if (ruling.gone) server_.on_gone(std::move(ruling.gone));
     if (ruling.kind == Table::Ruling::Kind::message) server_.on_message(*ruling.peer, std::move(arrived.body));
@@ -106,12 +106,12 @@ class Reception {
   /// Forgets peers that have been silent for too long, and returns when to look again.
   typename Clock::time_point forget_silent() {
     const auto now = Clock::now();
-    peers_.expire(now, farewell());
+    peers_.expire(now, make_bye());
     return peers_.next_expiry(now);
   }
 
   /// The server ends.
-  void forget_all() { peers_.clear(farewell()); }
+  void forget_all() { peers_.clear(make_bye()); }
 
  private:
   /// ZMTP 3.1 (rfc.zeromq.org/spec/37) has none that are longer, but libzmq lets one through that a client forged.
@@ -130,8 +130,8 @@ class Reception {
     return router_.send(id, zmq::message_t{bytes.data(), bytes.size()});
   }
 
-  auto farewell() { return std::bind_front(&Reception::say_bye, this); }
-  void say_bye(std::string_view id, std::uint64_t token, std::unique_ptr<Peer> peer) {
+  auto make_bye() { return std::bind_front(&Reception::send_bye, this); }
+  void send_bye(std::string_view id, std::uint64_t token, std::unique_ptr<Peer> peer) {
     send_control(id, encode_control({ControlKind::bye, token}));
     server_.on_gone(std::move(peer));
   }

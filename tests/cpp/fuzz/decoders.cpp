@@ -22,12 +22,12 @@ struct Seen final : load::ReplySink {
   std::size_t corrupted = 0;
   bool broken = false;
   bool at_boundary = false;
-  void reply(const Stamp& stamp, std::size_t size) override {
+  void on_reply(const Stamp& stamp, std::size_t size) override {
     stamps.push_back(stamp);
     bytes += size;
   }
-  void corrupt() override { ++corrupted; }
-  void plain(const load::PlainReply& reply) override {
+  void on_corrupt() override { ++corrupted; }
+  void on_plain(const load::PlainReply& reply) override {
     bytes += reply.size;
     replies_hash =
         std::hash<std::string>{}(fmt::format("{} {} {} {} {} {} {} {}", replies_hash, reply.size, reply.status,

@@ -73,10 +73,10 @@ struct Decoded final : load::ReplySink {
   std::vector<std::pair<std::size_t, std::string>> replies;
   std::string why;
   bool at_boundary = true;
-  void reply(const Stamp&, std::size_t) override {}
-  void corrupt() override {}
-  void plain(const load::PlainReply& reply) override { replies.emplace_back(reply.size, reply.body); }
-  void broken(std::string_view words) override { why = words; }
+  void on_reply(const Stamp&, std::size_t) override {}
+  void on_corrupt() override {}
+  void on_plain(const load::PlainReply& reply) override { replies.emplace_back(reply.size, reply.body); }
+  void on_broken(std::string_view words) override { why = words; }
   bool operator==(const Decoded& other) const {
     return replies == other.replies && why == other.why && (!why.empty() || at_boundary == other.at_boundary);
   }

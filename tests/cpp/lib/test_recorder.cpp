@@ -31,10 +31,10 @@ struct Fixture {
 TEST(Recorder, TimesBelongToTheWindowOfTheirIntendedMoment) {
   Fixture fixture;
   auto& recorder = fixture.recorder;
-  recorder.sent(990 * ms, 1001 * ms, false);
-  recorder.answered(990 * ms, 1001 * ms, 1002 * ms);
-  recorder.sent(1010 * ms, 1011 * ms, false);
-  recorder.answered(1010 * ms, 1011 * ms, 1300 * ms);
+  recorder.note_sent(990 * ms, 1001 * ms, false);
+  recorder.note_answered(990 * ms, 1001 * ms, 1002 * ms);
+  recorder.note_sent(1010 * ms, 1011 * ms, false);
+  recorder.note_answered(1010 * ms, 1011 * ms, 1300 * ms);
   const Figures f = fixture.finish();
   EXPECT_EQ(f.messages.sent, 2U);
   EXPECT_EQ(f.sent_in_window, 1U) << "meant for the window";
@@ -47,7 +47,7 @@ TEST(Recorder, TimesBelongToTheWindowOfTheirIntendedMoment) {
 
 TEST(Recorder, KeepsTheLatenessThatTheServerCausedApart) {
   Fixture fixture;
-  fixture.recorder.sent(1000 * ms, 1100 * ms, true);
+  fixture.recorder.note_sent(1000 * ms, 1100 * ms, true);
   const Figures f = fixture.finish();
   EXPECT_EQ(f.own_lag.count(), 0U);
   EXPECT_EQ(f.blocked_lag.mean(), 100.0 * ms);
@@ -56,12 +56,12 @@ TEST(Recorder, KeepsTheLatenessThatTheServerCausedApart) {
 TEST(Recorder, IntegratesMessagesInTheAirOverTheWindowOnly) {
   Fixture fixture;
   auto& recorder = fixture.recorder;
-  recorder.sent(900 * ms, 900 * ms, false);  // 50 ms of it in the window
-  recorder.answered(900 * ms, 900 * ms, 1050 * ms);
-  recorder.sent(1100 * ms, 1100 * ms, false);  // 100 ms
-  recorder.sent(1150 * ms, 1150 * ms, false);  // 100 ms, to the end
-  recorder.answered(1100 * ms, 1100 * ms, 1200 * ms);
-  recorder.answered(1150 * ms, 1150 * ms, 1400 * ms);
+  recorder.note_sent(900 * ms, 900 * ms, false);  // 50 ms of it in the window
+  recorder.note_answered(900 * ms, 900 * ms, 1050 * ms);
+  recorder.note_sent(1100 * ms, 1100 * ms, false);  // 100 ms
+  recorder.note_sent(1150 * ms, 1150 * ms, false);  // 100 ms, to the end
+  recorder.note_answered(1100 * ms, 1100 * ms, 1200 * ms);
+  recorder.note_answered(1150 * ms, 1150 * ms, 1400 * ms);
   const Figures f = fixture.finish();
   EXPECT_EQ(f.in_flight_ns, static_cast<std::uint64_t>(250 * ms));
   EXPECT_EQ(f.completed_service_ns, static_cast<std::uint64_t>(250 * ms)) << "150 ms and 100 ms";
@@ -93,9 +93,9 @@ PROPERTY(Recorder, IntegralIsTheSumOfTheTimesInTheWindow) {
   Fixture fixture;
   for (const Event& event : events) {
     if (event.begins) {
-      fixture.recorder.sent(event.moment, event.moment, false);
+      fixture.recorder.note_sent(event.moment, event.moment, false);
     } else {
-      fixture.recorder.answered(event.began, event.began, event.moment);
+      fixture.recorder.note_answered(event.began, event.began, event.moment);
     }
   }
   const Figures f = fixture.finish();
@@ -107,13 +107,13 @@ PROPERTY(Recorder, IntegralIsTheSumOfTheTimesInTheWindow) {
 TEST(Recorder, FillsTheTimeSeriesByCompletion) {
   Fixture fixture{{1000 * ms, 1012 * ms}};
   auto& recorder = fixture.recorder;
-  recorder.error(1000 * ms, 2);
+  recorder.note_error(1000 * ms, 2);
   for (const Nanos moment : {1001, 1004, 1011}) {
-    recorder.sent(moment * ms, moment * ms, false);
-    recorder.answered((moment - 5) * ms, moment * ms, moment * ms);
+    recorder.note_sent(moment * ms, moment * ms, false);
+    recorder.note_answered((moment - 5) * ms, moment * ms, moment * ms);
   }
-  recorder.error(1011 * ms);
-  recorder.error(1012 * ms);  // no longer in the window
+  recorder.note_error(1011 * ms);
+  recorder.note_error(1012 * ms);  // no longer in the window
   recorder.finish();
   const auto slots = fixture.timeline.slots();
   EXPECT_EQ(fixture.timeline.interval(), 5 * ms);
@@ -134,8 +134,8 @@ TEST(Recorder, BeginsAnewWithAnotherWindow) {
   Fixture fixture{{1000 * ms, 1012 * ms}};
   auto& recorder = fixture.recorder;
   for (const Nanos moment : {1001, 1011}) {
-    recorder.sent(moment * ms, moment * ms, false);
-    recorder.answered(moment * ms, moment * ms, moment * ms + 2 * ms);
+    recorder.note_sent(moment * ms, moment * ms, false);
+    recorder.note_answered(moment * ms, moment * ms, moment * ms + 2 * ms);
   }
   const Figures before = fixture.finish();
   fixture.timeline.clear();
@@ -145,10 +145,10 @@ TEST(Recorder, BeginsAnewWithAnotherWindow) {
   recorder.figures = {};
   recorder.set_window({2000 * ms, 2012 * ms});
   for (const Nanos moment : {1500, 1999, 2006}) {  // between the windows, in the second's warm-up, and in it
-    recorder.sent(moment * ms, moment * ms, false);
-    recorder.answered(moment * ms, moment * ms, moment * ms + 3 * ms);
+    recorder.note_sent(moment * ms, moment * ms, false);
+    recorder.note_answered(moment * ms, moment * ms, moment * ms + 3 * ms);
   }
-  recorder.error(2011 * ms);
+  recorder.note_error(2011 * ms);
   const Figures after = fixture.finish();
   const auto slots = fixture.timeline.slots();
   ASSERT_EQ(slots.size(), 3U);
@@ -164,22 +164,22 @@ TEST(Recorder, BeginsAnewWithAnotherWindow) {
 TEST(Recorder, IntegratesAnswersThatAreReadInAnotherOrderThanTheyCame) {
   Fixture fixture;
   auto& recorder = fixture.recorder;
-  recorder.sent(1000 * ms, 1000 * ms, false);
-  recorder.sent(1020 * ms, 1020 * ms, false);
-  recorder.answered(1020 * ms, 1020 * ms, 1100 * ms);  // 80 ms
-  recorder.answered(1000 * ms, 1000 * ms, 1050 * ms);  // 50 ms
-  recorder.sent(1200 * ms, 1200 * ms, false);          // 50 ms, to the end
+  recorder.note_sent(1000 * ms, 1000 * ms, false);
+  recorder.note_sent(1020 * ms, 1020 * ms, false);
+  recorder.note_answered(1020 * ms, 1020 * ms, 1100 * ms);  // 80 ms
+  recorder.note_answered(1000 * ms, 1000 * ms, 1050 * ms);  // 50 ms
+  recorder.note_sent(1200 * ms, 1200 * ms, false);          // 50 ms, to the end
   EXPECT_EQ(fixture.finish().in_flight_ns, static_cast<std::uint64_t>(180 * ms));
 }
 
 TEST(Recorder, CountsNoAnswerForWhichTheTimeSeriesHasNoPlaceAnyMore) {
   Fixture fixture;
   auto& recorder = fixture.recorder;
-  for (const Nanos moment : {1100, 1200}) recorder.sent(moment * ms, moment * ms, false);
-  recorder.answered(1100 * ms, 1100 * ms, 1150 * ms);
+  for (const Nanos moment : {1100, 1200}) recorder.note_sent(moment * ms, moment * ms, false);
+  recorder.note_answered(1100 * ms, 1100 * ms, 1150 * ms);
   recorder.roll(1250 * ms);
-  recorder.answered(1200 * ms, 1200 * ms, 1249 * ms);
-  recorder.error(1249 * ms);
+  recorder.note_answered(1200 * ms, 1200 * ms, 1249 * ms);
+  recorder.note_error(1249 * ms);
   const Figures f = fixture.finish();
   std::uint64_t in_slots = 0, errors = 0;
   for (const auto& slot : fixture.timeline.slots()) in_slots += slot.completed, errors += slot.errors;
@@ -194,16 +194,16 @@ TEST(Recorder, KnowsWhetherTheKernelTimedAllAnswers) {
   auto& recorder = fixture.recorder;
   EXPECT_FALSE(recorder.figures.all_timed_by_kernel());
   for (const Nanos moment : {999, 1100, 1200}) {
-    recorder.answered(moment * ms, moment * ms, moment * ms + 1);
-    if (moment < 1200) recorder.timed_by_kernel(moment * ms);
+    recorder.note_answered(moment * ms, moment * ms, moment * ms + 1);
+    if (moment < 1200) recorder.note_kernel_stamp(moment * ms);
     EXPECT_EQ(recorder.figures.all_timed_by_kernel(), moment == 1100);
   }
 }
 
 TEST(Recorder, KeepsTheReceiveLagOfTheMessagesThatItTimes) {
   Fixture fixture;
-  fixture.recorder.lagged(999 * ms, 7 * ms);
-  fixture.recorder.lagged(1000 * ms, 3 * ms);
+  fixture.recorder.note_lag(999 * ms, 7 * ms);
+  fixture.recorder.note_lag(1000 * ms, 3 * ms);
   const Figures f = fixture.finish();
   EXPECT_EQ(f.receive_lag.count(), 1U);
   EXPECT_EQ(f.receive_lag.mean(), 3.0 * ms);
@@ -247,9 +247,9 @@ TEST(Timeline, KeepsHistogramsForWhoAddsThoseOfSeveralPrograms) {
 
 TEST(Figures, AddUp) {
   Fixture a, b;
-  a.recorder.sent(1000 * ms, 1001 * ms, false);
-  b.recorder.sent(1000 * ms, 1003 * ms, true);
-  b.recorder.lagged(1000 * ms, 2 * ms);
+  a.recorder.note_sent(1000 * ms, 1001 * ms, false);
+  b.recorder.note_sent(1000 * ms, 1003 * ms, true);
+  b.recorder.note_lag(1000 * ms, 2 * ms);
   b.recorder.figures.connections.refused = 2;
   b.recorder.figures.other_connect_error = 7;
   Figures sum = a.finish();
@@ -299,12 +299,12 @@ TEST(Figures, AddUpInEveryCount) {
 TEST(Figures, OfASliceThatDoesNotCountKeepTheirLife) {
   Fixture slice;
   Recorder& recorder = slice.recorder;
-  recorder.connected(999 * ms, 1001 * ms);
-  recorder.scheduled(1000 * ms);
-  recorder.sent(1000 * ms, 1003 * ms, true);
-  recorder.lagged(1000 * ms, 2 * ms);
-  recorder.answered(1000 * ms, 1003 * ms, 1005 * ms);
-  recorder.wrong(1006 * ms);
+  recorder.note_connected(999 * ms, 1001 * ms);
+  recorder.note_scheduled(1000 * ms);
+  recorder.note_sent(1000 * ms, 1003 * ms, true);
+  recorder.note_lag(1000 * ms, 2 * ms);
+  recorder.note_answered(1000 * ms, 1003 * ms, 1005 * ms);
+  recorder.note_wrong(1006 * ms);
   Figures& figures = recorder.figures;
   figures.connection.record(5 * ms);
   figures.messages.received = figures.bytes.sent = figures.errors.timeout = figures.socket_drops = 1;

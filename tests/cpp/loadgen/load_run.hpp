@@ -14,14 +14,14 @@
 namespace netdyno::load {
 
 struct Quiet : Observer {
-  void connected(std::uint64_t) override {}
-  void window_start() override {}
-  void progress(const Progress&, const Timeline::Slot&) override {}
-  void window_end() override {}
-  void sent(std::uint64_t) override {}
-  void slice(std::uint64_t, Nanos) override {}
-  void missed_slice() override {}
-  void finished() override {}
+  void on_connected(std::uint64_t) override {}
+  void on_window_start() override {}
+  void on_progress(const Progress&, const Timeline::Slot&) override {}
+  void on_window_end() override {}
+  void on_sent(std::uint64_t) override {}
+  void on_slice(std::uint64_t, Nanos) override {}
+  void on_missed_slice() override {}
+  void on_finished() override {}
 };
 
 constexpr Nanos ms = 1'000'000;

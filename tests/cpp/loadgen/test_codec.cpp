@@ -23,11 +23,11 @@ struct Seen final : ReplySink {
   std::vector<Stamp> stamps;
   std::size_t bytes = 0;
   std::size_t corrupted = 0;
-  void reply(const Stamp& stamp, std::size_t size) override {
+  void on_reply(const Stamp& stamp, std::size_t size) override {
     stamps.push_back(stamp);
     bytes += size;
   }
-  void corrupt() override { ++corrupted; }
+  void on_corrupt() override { ++corrupted; }
 };
 
 LoadPlan plan_of(Workload workload, std::size_t size) {

@@ -69,7 +69,7 @@ TEST(Control, ADrainEndsWhenAllThreadsDrainAndNothingIsOwed) {
   control.begin_drain(2, 4);
   EXPECT_EQ(control.read_intended(), 7U);
   EXPECT_FALSE(control.is_all_delivered());
-  EXPECT_TRUE(control.has_owed_deliveries());
+  EXPECT_TRUE(control.has_pending_deliveries());
   control.note_delivery();
   EXPECT_TRUE(control.is_all_delivered());
   EXPECT_TRUE(control.wait_for(Control::Milestone::sent, 0));
@@ -82,7 +82,7 @@ TEST(Control, APartOfARoomWaitsForWhatTheOthersSent) {
   Control control{plan};
   control.begin_drain(0, 1);
   EXPECT_FALSE(control.is_all_delivered());
-  control.add_owed_by_others(1);
+  control.add_pending_of_others(1);
   EXPECT_FALSE(control.is_all_delivered());
   control.note_delivery();
   EXPECT_TRUE(control.is_all_delivered());
@@ -98,7 +98,7 @@ TEST(Control, ASliceBeginsWithNothingOfTheOneBefore) {
   control.begin_slice();
   EXPECT_EQ(control.read_sent_in_slice(), 0U);
   EXPECT_EQ(control.read_intended(), 0U);
-  EXPECT_FALSE(control.has_owed_deliveries());
+  EXPECT_FALSE(control.has_pending_deliveries());
   EXPECT_FALSE(control.is_all_delivered()) << "no thread drains yet";
   EXPECT_FALSE(control.wait_for(Control::Milestone::sliced, 0));
   EXPECT_FALSE(control.wait_for(Control::Milestone::sent, 0));

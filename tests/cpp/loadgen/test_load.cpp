@@ -57,7 +57,7 @@ TEST(Load, CountsNothingWrongWithAServerThatEchoes) {
 
 TEST(Load, SaysThatTheWindowEndedHoweverSoonTheLastAnswerCame) {
   struct Ends : Quiet {
-    void window_end() override { ++count; }
+    void on_window_end() override { ++count; }
     int count = 0;
   };
   const FakeServer server{FakeServer::echo};
@@ -73,9 +73,9 @@ TEST(Load, SaysThatTheWindowEndedHoweverSoonTheLastAnswerCame) {
 /// However late the observer is: here its callback for the window's start returns only when that is long over.
 TEST(Load, SaysHowFarTheWindowWasThoughItIsOver) {
   struct Slow : Quiet {
-    void window_start() override { std::this_thread::sleep_for(std::chrono::nanoseconds{900 * ms}); }
-    void progress(const Progress& progress, const Timeline::Slot&) override { reported.push_back(progress.elapsed); }
-    void window_end() override { reported.push_back(never); }
+    void on_window_start() override { std::this_thread::sleep_for(std::chrono::nanoseconds{900 * ms}); }
+    void on_progress(const Progress& progress, const Timeline::Slot&) override { reported.push_back(progress.elapsed); }
+    void on_window_end() override { reported.push_back(never); }
     std::vector<Nanos> reported;
   } slow;
   const FakeServer server{FakeServer::echo};
@@ -411,7 +411,7 @@ TEST(Load, KeepsIntendedTimesAndBytesWhenTheSocketIsFull) {
   FakeServer server{FakeServer::echo, true};
   struct Release : Quiet {
     explicit Release(FakeServer& fake) : fake_(fake) {}
-    void window_end() override { fake_.release(); }
+    void on_window_end() override { fake_.release(); }
     FakeServer& fake_;
   } release{server};
   LoadPlan plan = one_by_one(server.url(), 400);

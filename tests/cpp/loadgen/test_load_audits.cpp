@@ -35,7 +35,7 @@ struct Trial {
     complete(10000);
     result.cpu = {{.user_s = 1, .system_s = 3}};
     result.cores = 2;
-    result.slice = plan.duration;
+    result.longest_slice = plan.duration;
   }
 
   /// Completions in the window, and what they were in the air.
@@ -379,9 +379,9 @@ TEST(Audits, LittlesLawAllowsAClosedLoopForTheEndsOfEachSlice) {
   Trial trial;
   trial.close_loop();
   trial.complete(trial.result.figures.completed_in_window * 94 / 100);
-  trial.result.slice = 10 * service;  // of which the slowest are a tenth
+  trial.result.longest_slice = 10 * service;  // of which the slowest are a tenth
   EXPECT_TRUE(trial.judge("little").passed) << trial.judge("little").detail;
-  trial.result.slice = trial.plan.duration;
+  trial.result.longest_slice = trial.plan.duration;
   EXPECT_FALSE(trial.judge("little").passed) << trial.judge("little").detail;
 }
 

@@ -302,7 +302,7 @@ TEST(LoadDatagrams, PassesOverALeaveWithAnotherToken) {
 TEST(LoadDatagrams, SaysThatTheServerIsGone) {
   struct Stop : Quiet {
     explicit Stop(Server& fake) : fake_(fake) {}
-    void window_start() override {
+    void on_window_start() override {
       fake_.stop();
       fake_.vanish();
     }

@@ -9,7 +9,7 @@ constexpr Nanos us = 1000;
 
 /// Timers that are 10 us late, each tenth 20 us.
 void wake(Lookout& lookout, int times) {
-  for (int i = 0; i < times; ++i) lookout.woken(i % 10 == 0 ? 20 * us : 10 * us);
+  for (int i = 0; i < times; ++i) lookout.note_wake(i % 10 == 0 ? 20 * us : 10 * us);
 }
 
 TEST(Lookout, LearnsHowLateTimersAre) {
@@ -24,10 +24,10 @@ TEST(Lookout, LearnsHowLateTimersAre) {
 TEST(Lookout, IsNoLongerThanItMayBe) {
   Lookout lookout{100 * us, 5 * us, true};
   EXPECT_EQ(lookout.early(), 5 * us);
-  for (int i = 0; i < 1000; ++i) lookout.woken(1000 * us);
+  for (int i = 0; i < 1000; ++i) lookout.note_wake(1000 * us);
   EXPECT_EQ(lookout.early(), 5 * us);
   Lookout of_the_worst{0, 1000 * us, true};
-  for (int i = 0; i < 1000; ++i) of_the_worst.woken(1000 * us);
+  for (int i = 0; i < 1000; ++i) of_the_worst.note_wake(1000 * us);
   EXPECT_EQ(of_the_worst.early(), 100 * us);
 }
 
@@ -41,9 +41,9 @@ TEST(Lookout, StaysAsItIsUnlessItLearns) {
 int looks(ReplyLookout& lookout, int waits, bool found) {
   int count = 0;
   for (int i = 0; i < waits; ++i) {
-    if (!lookout.looks()) continue;
+    if (!lookout.decide_to_poll()) continue;
     ++count;
-    lookout.ended(found);
+    lookout.note_poll(found);
   }
   return count;
 }
@@ -65,7 +65,7 @@ TEST(ReplyLookout, IsAlwaysThereOrNeverWhereSomebodySaysSo) {
 TEST(LateReads, LastAWhileAfterAMessage) {
   LateReads reads{true};
   EXPECT_EQ(reads.until(), 0);
-  reads.sent(5000 * us);
+  reads.note_sent(5000 * us);
   EXPECT_EQ(reads.until(), 6000 * us);
 }
 
@@ -75,7 +75,7 @@ TEST(LateReads, EndWithTheFirstReplyThatCouldNotWait) {
   EXPECT_TRUE(reads.allowed());
   reads.note(false);
   reads.note(true);
-  reads.sent(5000 * us);
+  reads.note_sent(5000 * us);
   EXPECT_FALSE(reads.allowed());
   EXPECT_EQ(reads.until(), 0);
 }

@@ -47,10 +47,10 @@ TEST_F(MatchingTest, AnAnswerCameNoSoonerThanItsMessageLeft) {
   recorder_.set_window({0, one_second});
   send(0, 5'000);
   send(0, 6'000);
-  matching_.arrived(0, 4'000, true);
-  matching_.reply({0, 0}, plan_.size);
-  matching_.arrived(0, 6'500, true);
-  matching_.reply({0, 1}, plan_.size);
+  matching_.begin_reading(0, 4'000, true);
+  matching_.on_reply({0, 0}, plan_.size);
+  matching_.begin_reading(0, 6'500, true);
+  matching_.on_reply({0, 1}, plan_.size);
   EXPECT_EQ(recorder_.figures.response.find_percentile(0), 0);
   EXPECT_EQ(recorder_.figures.response.max(), 500);
   EXPECT_TRUE(recorder_.figures.all_timed_by_kernel());

@@ -11,8 +11,8 @@ namespace netdyno::load {
 namespace {
 
 struct SeenReplies : ReplySink {
-  void reply(const Stamp& stamp, std::size_t size) override { replies.push_back(stamp.sequence), bytes += size; }
-  void corrupt() override { ++corrupted; }
+  void on_reply(const Stamp& stamp, std::size_t size) override { replies.push_back(stamp.sequence), bytes += size; }
+  void on_corrupt() override { ++corrupted; }
   std::vector<std::uint64_t> replies;
   std::size_t bytes = 0;
   int corrupted = 0;

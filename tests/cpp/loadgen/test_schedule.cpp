@@ -26,7 +26,7 @@ std::multimap<Nanos, std::uint32_t> arrivals_before(const LoadPlan& plan, Nanos 
   std::multimap<Nanos, std::uint32_t> all;
   for (std::uint32_t thread = 0; thread < plan.threads; ++thread) {
     const ThreadShare share = make_thread_share(plan, thread);
-    const auto schedule = make_schedule(plan, share.speakers(plan), elapsed);
+    const auto schedule = make_schedule(plan, share.select_speakers(plan), elapsed);
     schedule->start(start);
     while (schedule->next().intended < end) {
       const Arrival arrival = schedule->take();
@@ -104,7 +104,7 @@ TEST(BusyConnections, AreTheFirstAndDealtOutToAllThreads) {
   for (std::uint32_t thread = 0; thread < plan.threads; ++thread) {
     const ThreadShare share = make_thread_share(plan, thread);
     EXPECT_EQ(share.size(), thread == 0 ? 34U : 33U) << "all are connected";
-    EXPECT_EQ(share.speakers(plan).size(), thread == 0 ? 3U : 2U);
+    EXPECT_EQ(share.select_speakers(plan).size(), thread == 0 ? 3U : 2U);
   }
   plan.arrivals = Arrivals::closed;
   plan.depth = 3;
@@ -213,8 +213,8 @@ TEST(ClosedLoop, KeepsItsDepthAndFollowsTheAnswers) {
     EXPECT_EQ(schedule->take().connection, connection);
   }
   EXPECT_EQ(schedule->next().intended, never);
-  schedule->answered(1, 70);
-  schedule->answered(0, 71);
+  schedule->note_answered(1, 70);
+  schedule->note_answered(0, 71);
   EXPECT_EQ(schedule->next().intended, 70);
   EXPECT_EQ(schedule->take().connection, 1U);
   EXPECT_EQ(schedule->take().intended, 71);
@@ -231,9 +231,9 @@ TEST(ClosedLoop, InRoundsSendsWithTheOthersAtTheNextMultiple) {
     EXPECT_EQ(schedule->next().intended, 1005);
     EXPECT_EQ(schedule->take().connection, connection);
   }
-  schedule->answered(1, 1006);
-  schedule->answered(0, 1104);
-  schedule->answered(2, 1105);  // the round that begins just now is missed
+  schedule->note_answered(1, 1006);
+  schedule->note_answered(0, 1104);
+  schedule->note_answered(2, 1105);  // the round that begins just now is missed
   EXPECT_EQ(schedule->next().intended, 1105);
   EXPECT_EQ(schedule->take().connection, 1U);
   EXPECT_EQ(schedule->next().intended, 1105);

@@ -396,7 +396,7 @@ TEST_F(LoopbackTest, AfterTheEndOfArrivalsOnlyWhatHasArrivedIsReceived) {
 TEST_F(LoopbackTest, SocketsBesideOneAnotherShareItsPortAndEachClientKeepsToOne) {
   std::vector<UniqueFd> group;
   group.push_back(std::move(far));
-  for (int i = 0; i < 3; ++i) group.push_back(bind_udp_beside(group.front(), {}));
+  for (int i = 0; i < 3; ++i) group.push_back(bind_udp_on_port_of(group.front(), {}));
   const Address to = address_of(group.front());
   for (const UniqueFd& fd : group) EXPECT_TRUE(address_of(fd) == to);
   std::vector<std::vector<std::uint16_t>> heard(group.size());
@@ -427,7 +427,7 @@ TEST(BindUdp, AGroupIsClosedToOtherPrograms) {
   };
   const UniqueFd first = bind_udp({});
   EXPECT_EXIT(bind_it(first), testing::ExitedWithCode(1), "port 0");
-  const UniqueFd second = bind_udp_beside(first, {});
+  const UniqueFd second = bind_udp_on_port_of(first, {});
   EXPECT_EXIT(bind_it(first), testing::ExitedWithCode(1), "port 0");
 }
 

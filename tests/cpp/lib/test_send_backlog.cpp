@@ -1,4 +1,4 @@
-#include "lib/server/arrears.hpp"
+#include "lib/server/send_backlog.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ struct Reader {
     own = UniqueFd{ends[0]};
     peer = UniqueFd{ends[1]};
   }
-  bool push() { return arrears.push(outbox, frame, own.get()); }
+  bool push() { return backlog.push(outbox, frame, own.get()); }
   /// Nothing more goes into its socket.
   void read_no_more() {
     const std::string bytes(1 << 16, 'x');
@@ -32,36 +32,36 @@ struct Reader {
   SharedFrame frame = std::make_shared<const Frame>(Frame{std::string(1000 - frame_overhead, 'x'), 4});
   UniqueFd own, peer;
   Outbox<std::string_view> outbox{WriteMode::gathered, DeliveryMode::joined, 2000};
-  Arrears arrears{2000};
+  SendBacklog backlog{2000};
 };
 
-TEST(Arrears, AreThereWhereMuchWaitsForAReaderWhoReads) {
+TEST(SendBacklog, AreThereWhereMuchWaitsForAReaderWhoReads) {
   Reader reader;
   EXPECT_TRUE(reader.push());
-  EXPECT_FALSE(reader.arrears.any());
+  EXPECT_FALSE(reader.backlog.any());
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(reader.push()) << "beyond the limit, for it reads";
-  EXPECT_TRUE(reader.arrears.any());
-  reader.arrears.look(reader.outbox, -1);
-  EXPECT_FALSE(reader.arrears.any()) << "it is gone";
+  EXPECT_TRUE(reader.backlog.any());
+  reader.backlog.check(reader.outbox, -1);
+  EXPECT_FALSE(reader.backlog.any()) << "it is gone";
 }
 
-TEST(Arrears, AreNotOfAReaderWhoDoesNotRead) {
+TEST(SendBacklog, AreNotOfAReaderWhoDoesNotRead) {
   Reader reader;
   reader.read_no_more();
   EXPECT_TRUE(reader.push());
   EXPECT_TRUE(reader.push());
-  EXPECT_FALSE(reader.arrears.any());
+  EXPECT_FALSE(reader.backlog.any());
   EXPECT_FALSE(reader.push());
 }
 
-TEST(Arrears, CountWhatIsOnItsWay) {
+TEST(SendBacklog, CountWhatIsOnItsWay) {
   Reader reader;
-  reader.arrears.sent_off(*reader.frame);
-  EXPECT_FALSE(reader.arrears.any());
-  reader.arrears.sent_off(*reader.frame);
-  EXPECT_TRUE(reader.arrears.any());
-  reader.arrears.arrived(*reader.frame);
-  EXPECT_FALSE(reader.arrears.any());
+  reader.backlog.note_posted(*reader.frame);
+  EXPECT_FALSE(reader.backlog.any());
+  reader.backlog.note_posted(*reader.frame);
+  EXPECT_TRUE(reader.backlog.any());
+  reader.backlog.note_arrived(*reader.frame);
+  EXPECT_FALSE(reader.backlog.any());
 }
 
 }  // namespace

@@ -12,32 +12,32 @@ namespace netdyno {
 /// The backlog of frames that this server has not yet sent to one reader whose socket takes more. Senders wait then,
 /// and the reader is not slow for that (protocol/WIRE.md). For servers where a frame goes to the outbox's thread first,
 /// and where what the kernel takes is known a turn later.
-class Arrears {
+class SendBacklog {
  public:
   /// How long a sender waits before it checks again whether a reader is behind.
   static constexpr std::chrono::microseconds a_while{100};
 
-  explicit Arrears(std::size_t limit) : limit_(limit) {}
+  explicit SendBacklog(std::size_t limit) : limit_(limit) {}
 
   /// Any thread.
   bool any() const { return behind_ || on_way_ > limit_ / 2; }
 
-  /// Any thread. A frame is sent off to the outbox; it is `arrived` there before it is pushed.
-  void sent_off(const Frame& frame) { on_way_ += held_for(frame); }
-  void arrived(const Frame& frame) { on_way_ -= held_for(frame); }
+  /// Any thread. A frame is sent off to the outbox; it is `note_arrived` there before it is pushed.
+  void note_posted(const Frame& frame) { on_way_ += held_for(frame); }
+  void note_arrived(const Frame& frame) { on_way_ -= held_for(frame); }
 
   /// The outbox's thread. False, and nothing is taken, where more than the limit would wait for a reader that does
   /// not read: it is slow.
   template <typename Buffer>
   bool push(Outbox<Buffer>& outbox, const SharedFrame& frame, int fd) {
     if (!outbox.push_unless_stuck(frame, fd)) return false;
-    if (outbox.much()) look(outbox, fd);
+    if (outbox.much()) check(outbox, fd);
     return true;
   }
 
   /// The outbox's thread. Checks whether that is still so; it is not for a reader that is gone, with descriptor -1.
   template <typename Buffer>
-  void look(const Outbox<Buffer>& outbox, int fd) {
+  void check(const Outbox<Buffer>& outbox, int fd) {
     behind_ = outbox.much() && takes_more(fd);
   }
 
