@@ -113,7 +113,7 @@ def summarise(verdicts: Sequence[RunVerdict], metric: str, *, equal: bool = Fals
     )
 
 
-def verdict_of(comparison: Comparison, base: str) -> RunVerdict:
+def find_verdict(comparison: Comparison, base: str) -> RunVerdict:
     """Return a comparison as a verdict on the side that is not the base. Pure."""
     ratio = comparison.ratio if comparison.b == base else 1 / comparison.ratio
     interval = comparison.interval
@@ -130,7 +130,7 @@ def find_verdicts(run: Run, question: str) -> dict[tuple[str, str], RunVerdict]:
     for axis in findings.axes:
         for comparison in axis.comparisons:
             if comparison.axis in METRICS[question] and BASE in (comparison.a, comparison.b):
-                verdicts[comparison.b if comparison.a == BASE else comparison.a, comparison.axis] = verdict_of(
+                verdicts[comparison.b if comparison.a == BASE else comparison.a, comparison.axis] = find_verdict(
                     comparison, BASE
                 )
     return verdicts
@@ -173,7 +173,7 @@ def make_servers(program: Path, question: str) -> tuple[Contestant, ...]:
 
 
 @contextmanager
-def disturbing(seed: int, *, is_on: bool) -> Iterator[None]:
+def disturb_machine(seed: int, *, is_on: bool) -> Iterator[None]:
     """Run bench/disturb.py within the context, if `is_on`. Its parent ends at once: a child of this process would be a
     program of the run, which no audit takes for a neighbour."""
     if not is_on:
@@ -241,7 +241,7 @@ def main() -> None:
                 for turns in options.turns if number % 2 == 0 else options.turns[::-1]:
                     began_s = time.monotonic()
                     experiment = make_experiment(question, turns, options.seconds, options.seed + number)
-                    with disturbing(options.seed + number, is_on=options.disturbed):
+                    with disturb_machine(options.seed + number, is_on=options.disturbed):
                         run = measure(
                             experiment, make_servers(options.server, question), options.results or Path(temporary)
                         )

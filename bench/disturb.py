@@ -93,28 +93,28 @@ def burn(seed: int, core: int, bound_s: float) -> Taken:
     begun_s = time.monotonic()
     bursts, cpu_s = 0, 0.0
     for burst in schedule(seed, core, bound_s):
-        if told_to_end_before(begun_s + burst.begin_s):
+        if rest_until(begun_s + burst.begin_s):
             break
         bursts += 1
         before_s = time.process_time()
-        is_signalled = told_to_end_while_spinning(begun_s + burst.end_s)
+        is_signalled = burn_until(begun_s + burst.end_s)
         cpu_s += time.process_time() - before_s
         if is_signalled:
             break
     else:
-        told_to_end_before(begun_s + bound_s)
+        rest_until(begun_s + bound_s)
     return Taken(core, bursts, cpu_s, time.monotonic() - begun_s)
 
 
-def told_to_end_before(end_s: float) -> bool:
+def rest_until(end_s: float) -> bool:
     """Rest until `end_s` (time.monotonic). Returns whether SIGTERM came first; SIGTERM is blocked."""
     return signal.sigtimedwait({signal.SIGTERM}, max(0.0, end_s - time.monotonic())) is not None
 
 
-def told_to_end_while_spinning(end_s: float) -> bool:
+def burn_until(end_s: float) -> bool:
     """Burn until `end_s`. Returns whether SIGTERM came first."""
     while time.monotonic() < end_s:
-        if told_to_end_before(0):
+        if rest_until(0):
             return True
         sum(range(10_000))
     return False
@@ -124,7 +124,7 @@ def told_to_end_while_spinning(end_s: float) -> bool:
 
 
 @contextmanager
-def burning(core: int, seed: int, bound_s: float, *, realtime: bool) -> Iterator[Process]:
+def start_burner(core: int, seed: int, bound_s: float, *, realtime: bool) -> Iterator[Process]:
     """Start a burner on a core, and end it afterwards. Raises TrialError where it does not begin."""
     command = [sys.executable, str(Path(__file__).resolve()), "--burn", str(core)]
     command += ["--seed", str(seed), "--seconds", str(bound_s)]
@@ -138,7 +138,7 @@ def burning(core: int, seed: int, bound_s: float, *, realtime: bool) -> Iterator
         yield burner
 
 
-def what_it_took(burner: Process) -> Taken:
+def end_burner(burner: Process) -> Taken:
     """End a burner and read its last line. Raises TrialError where it did not end well."""
     burner.terminate()
     burner.expect_end(time.monotonic(), PATIENCE_S)
@@ -150,19 +150,19 @@ def disturb(cores: Sequence[int], seed: int, bound_s: float, work: Callable[[], 
     where a burner does not begin, or does not end well."""
     realtime = may_run_realtime(PRIORITY)
     with ExitStack() as stack:
-        burners = [stack.enter_context(burning(core, seed, bound_s, realtime=realtime)) for core in cores]
-        say(f"bursts on cores {','.join(map(str, cores))}, seed {seed}, {priority_words(realtime)}")
+        burners = [stack.enter_context(start_burner(core, seed, bound_s, realtime=realtime)) for core in cores]
+        say(f"bursts on cores {','.join(map(str, cores))}, seed {seed}, {describe_priority(realtime)}")
         began_s = time.monotonic()
         code = work()
         if time.monotonic() - began_s > BOUND_S:
             say(f"the bursts ended after {BOUND_S:g} s, and the command went on without them")
-        all_taken = [what_it_took(burner) for burner in burners]
+        all_taken = [end_burner(burner) for burner in burners]
     for taken in all_taken:
         say(str(taken))
     return code
 
 
-def priority_words(realtime: bool) -> str:
+def describe_priority(realtime: bool) -> str:
     return (
         f"at real-time priority {PRIORITY}"
         if realtime
@@ -196,8 +196,8 @@ def say(text: str) -> None:
 def main(arguments: Sequence[str]) -> int:
     own_arguments, command = split_command(arguments)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=seconds_within_bound, help="how long, where no command says it")
-    parser.add_argument("--cores", type=cores_in, default=sorted(os.sched_getaffinity(0))[:2])
+    parser.add_argument("--seconds", type=parse_seconds, help="how long, where no command says it")
+    parser.add_argument("--cores", type=parse_cores, default=sorted(os.sched_getaffinity(0))[:2])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--burn", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(own_arguments)
@@ -223,14 +223,14 @@ def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return words[:separator], words[separator + 1 :]
 
 
-def seconds_within_bound(text: str) -> float:
+def parse_seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds <= BOUND_S:
         raise argparse.ArgumentTypeError(f"must be above 0 and at most {BOUND_S:g}")
     return seconds
 
 
-def cores_in(text: str) -> list[int]:
+def parse_cores(text: str) -> list[int]:
     """Parse "0,1": cores that this process may use, each once."""
     cores = [int(word) for word in text.split(",")]
     allowed = sorted(os.sched_getaffinity(0))

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from serving import LOAD_CORE, SERVER_CORE, RunningServer, on_core, serving, without_audit_failures
+from serving import LOAD_CORE, SERVER_CORE, RunningServer, drop_audit_failures, pin_to_core, start_server
 
 REALTIME = False
 """Whether both sides run at real-time priority."""
@@ -63,12 +63,12 @@ class LoadCase:
         return LoadCase(f"{rate:,} messages a second", (str(rate),), PACED_CONNECTIONS, ("--rate", str(rate)))
 
 
-def bare_server(build: Path) -> AbstractContextManager[RunningServer]:
+def start_bare_server(build: Path) -> AbstractContextManager[RunningServer]:
     """Start a fresh server on SERVER_CORE."""
-    return serving([*on_core(SERVER_CORE, realtime=REALTIME), str(build / "bench/bare_server")])
+    return start_server([*pin_to_core(SERVER_CORE, realtime=REALTIME), str(build / "bench/bare_server")])
 
 
-def output(command: list[str], prefix: list[str]) -> Any:
+def run_load(command: list[str], prefix: list[str]) -> Any:
     """Return the JSON that a load printed. SystemExit where it measured nothing; that it was late says its result."""
     done = subprocess.run([*prefix, *command], check=False, capture_output=True, text=True)
     if done.returncode not in (0, 3):
@@ -77,7 +77,7 @@ def output(command: list[str], prefix: list[str]) -> Any:
 
 
 def measure_bare(build: Path, loop: str, connections: int, seconds: float) -> MeasuredRate:
-    with bare_server(build) as served:
+    with start_bare_server(build) as served:
         command = [
             str(build / "bench/bare_load"),
             loop,
@@ -86,23 +86,23 @@ def measure_bare(build: Path, loop: str, connections: int, seconds: float) -> Me
             "0.3",
             str(seconds),
         ]
-        result = output(command, on_core(LOAD_CORE, realtime=REALTIME))
+        result = run_load(command, pin_to_core(LOAD_CORE, realtime=REALTIME))
     return MeasuredRate(
         result["per_second"], 1e6 * (result["cpu_user_s"] + result["cpu_system_s"]) / result["completed"]
     )
 
 
 def run_ours(build: Path, case: LoadCase, seconds: float, prefix: list[str]) -> Any:
-    with bare_server(build) as served:
+    with start_bare_server(build) as served:
         command = [str(build / "loadgen/netdyno-load"), served.url, "-c", str(case.connections), "--size", "31"]
-        result = output(
+        result = run_load(
             [*command, *case.options, "--warmup", "300ms", "--duration", f"{seconds}s", "--json", "-"], prefix
         )
-    return without_audit_failures(result)
+    return drop_audit_failures(result)
 
 
 def measure_ours(build: Path, case: LoadCase, seconds: float) -> MeasuredRate:
-    result = run_ours(build, case, seconds, on_core(LOAD_CORE, realtime=REALTIME))
+    result = run_ours(build, case, seconds, pin_to_core(LOAD_CORE, realtime=REALTIME))
     cpu = result["generator"]["cpu_user_s"] + result["generator"]["cpu_system_s"]
     return MeasuredRate(result["requests"]["per_second"], 1e6 * cpu / result["requests"]["completed"])
 
@@ -113,7 +113,7 @@ def compare(build: Path, case: LoadCase, rounds: int, seconds: float) -> None:
     print(f"{'round':>5}" + "".join(f" {name + '/s':>9} {'CPU us':>7}" for name in names))
     runs: dict[str, list[MeasuredRate]] = {name: [] for name in names}
     for number in range(rounds):
-        for name in rotated(names, number):  # so that drift favours none
+        for name in rotate(names, number):  # so that drift favours none
             rate = (
                 measure_ours(build, case, seconds)
                 if name == OURS
@@ -129,7 +129,7 @@ def compare(build: Path, case: LoadCase, rounds: int, seconds: float) -> None:
     print()
 
 
-def rotated(names: Sequence[str], by: int) -> list[str]:
+def rotate(names: Sequence[str], by: int) -> list[str]:
     start = by % len(names)
     return [*names[start:], *names[:start]]
 
@@ -139,12 +139,12 @@ def say_ratios(above: Sequence[MeasuredRate], below: Sequence[MeasuredRate]) -> 
     rates = [upper.per_second / lower.per_second for upper, lower in zip(above, below, strict=True)]
     costs = [upper.cpu_us / lower.cpu_us for upper, lower in zip(above, below, strict=True)]
     return (
-        f"rate x{statistics.median(rates):.3f} ({interval_of_median(rates)}), "
-        f"CPU x{statistics.median(costs):.3f} ({interval_of_median(costs)})"
+        f"rate x{statistics.median(rates):.3f} ({format_interval_of_median(rates)}), "
+        f"CPU x{statistics.median(costs):.3f} ({format_interval_of_median(costs)})"
     )
 
 
-def interval_of_median(values: Sequence[float]) -> str:
+def format_interval_of_median(values: Sequence[float]) -> str:
     """Return the interval between two of the values, as far in as at least 95% allow: each lies on either side of the
     true median with a chance of one half, whatever their distribution."""
     count = len(values)
@@ -157,7 +157,7 @@ def interval_of_median(values: Sequence[float]) -> str:
     return f"95% {ordered[rank - 1]:.3f} to {ordered[count - rank]:.3f}"
 
 
-def memory(build: Path, connections: int) -> None:
+def print_memory(build: Path, connections: int) -> None:
     """Print the peak memory of one process with many connections."""
     result = run_ours(build, LoadCase.closed(connections), 2, [])
     established, peak = result["connections"]["established"], result["generator"]["max_rss_bytes"]
@@ -177,7 +177,7 @@ def main() -> None:
     REALTIME = options.realtime
     for case in (*map(LoadCase.closed, options.connections), *map(LoadCase.at_rate, options.rates)):
         compare(options.build, case, options.rounds, options.seconds)
-    memory(options.build, 10_000)
+    print_memory(options.build, 10_000)
 
 
 if __name__ == "__main__":

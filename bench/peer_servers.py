@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peer_programs import MEMCACHED_KEY, MEMCACHED_VALUE, REDIS_KEY, REDIS_VALUE
-from serving import SERVER_CORE, on_core, serving
+from serving import SERVER_CORE, pin_to_core, start_server
 
 PATIENCE_S = 10
 
@@ -42,11 +42,11 @@ def group(command: Sequence[str], port: int) -> Iterator[int]:
     """Run a program, from when it listens. At the end all of its process group end with it, also a stopped one."""
     silent = subprocess.DEVNULL
     with subprocess.Popen(
-        [*on_core(SERVER_CORE), *command], stdin=silent, stdout=silent, stderr=silent, start_new_session=True
+        [*pin_to_core(SERVER_CORE), *command], stdin=silent, stdout=silent, stderr=silent, start_new_session=True
     ) as server:
         try:
             deadline = time.monotonic() + PATIENCE_S
-            while not listens(port):
+            while not is_listening(port):
                 if server.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError(f"{command[0]} does not listen")
                 time.sleep(0.02)
@@ -65,20 +65,20 @@ def send(leader: int, number: signal.Signals) -> None:
         os.killpg(leader, number)
 
 
-def listens(port: int) -> bool:
+def is_listening(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def our_http(_: Path, build: Path) -> Iterator[Up]:
+def serve_our_http(_: Path, build: Path) -> Iterator[Up]:
     program = str(build / "servers/epoll-reactor")
-    with serving([*on_core(SERVER_CORE), program, "--workload", "http"]) as served:
+    with start_server([*pin_to_core(SERVER_CORE), program, "--workload", "http"]) as served:
         yield Up(f"http://{served.url.removeprefix('tcp://')}/{'x' * 63}", served.pid)
 
 
@@ -102,7 +102,7 @@ http {{
 def _serve_nginx(folder: Path, location: str, path: str) -> Iterator[Up]:
     """Serve with nginx's defaults (one worker, 1,000 requests a connection), without the access log, which fills
     disks."""
-    port = free_port()
+    port = find_free_port()
     settings = folder / "nginx.conf"
     user = "user root;" if os.geteuid() == 0 else ""  # else its worker may not read the folder
     settings.write_text(_NGINX.format(folder=folder, port=port, what=location, user=user))
@@ -110,25 +110,25 @@ def _serve_nginx(folder: Path, location: str, path: str) -> Iterator[Up]:
         yield Up(f"http://127.0.0.1:{port}{path}", pid)
 
 
-def nginx_reply(folder: Path, _: Path) -> Iterator[Up]:
+def serve_nginx_reply(folder: Path, _: Path) -> Iterator[Up]:
     yield from _serve_nginx(folder, 'location / { return 200 "Hello\\n"; }', "/")
 
 
-def nginx_file(folder: Path, _: Path) -> Iterator[Up]:
+def serve_nginx_file(folder: Path, _: Path) -> Iterator[Up]:
     (folder / "file.bin").write_bytes(b"x" * (16 << 10))
     yield from _serve_nginx(folder, f"root {folder};", "/file.bin")
 
 
-def python_http(folder: Path, _: Path) -> Iterator[Up]:
-    port = free_port()
+def serve_python_http(folder: Path, _: Path) -> Iterator[Up]:
+    port = find_free_port()
     (folder / "file.txt").write_text("Hello\n")
     options = ["--bind", "127.0.0.1", "--directory", str(folder)]
     with group([sys.executable, "-m", "http.server", str(port), *options], port) as pid:
         yield Up(f"http://127.0.0.1:{port}/file.txt", pid)
 
 
-def redis(folder: Path, _: Path) -> Iterator[Up]:
-    port = free_port()
+def serve_redis(folder: Path, _: Path) -> Iterator[Up]:
+    port = find_free_port()
     with group(
         ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(folder)], port
     ) as pid:
@@ -136,8 +136,8 @@ def redis(folder: Path, _: Path) -> Iterator[Up]:
         yield Up(f"redis://127.0.0.1:{port}", pid)
 
 
-def memcached(_: Path, __: Path) -> Iterator[Up]:
-    port = free_port()
+def serve_memcached(_: Path, __: Path) -> Iterator[Up]:
+    port = find_free_port()
     user = ["-u", "root"] if os.geteuid() == 0 else []
     with group(["memcached", "-l", "127.0.0.1", "-p", str(port), *user], port) as pid:
         say(port, f"set {MEMCACHED_KEY} 0 0 {len(MEMCACHED_VALUE)}\r\n{MEMCACHED_VALUE}\r\n", "STORED")
@@ -151,18 +151,20 @@ def say(port: int, request: str, expected_reply: str) -> None:
             raise RuntimeError(f"port {port} takes no value")
 
 
-OUR_HTTP = PeerServer("http server of this project", "", "", our_http)
+OUR_HTTP = PeerServer("http server of this project", "", "", serve_our_http)
 SERVERS = (
-    PeerServer("nginx, its defaults", "nginx", "Debian: apt-get install nginx", nginx_reply),
-    PeerServer("nginx, a file of 16 KiB", "nginx", "Debian: apt-get install nginx", nginx_file),
-    PeerServer("python3 -m http.server", "python3", "Debian: apt-get install python3", python_http),
-    PeerServer("redis, GET", "redis-server", "Debian: apt-get install redis-server", redis, "redis"),
-    PeerServer("memcached, get of 1 KiB", "memcached", "Debian: apt-get install memcached", memcached, "memcached"),
+    PeerServer("nginx, its defaults", "nginx", "Debian: apt-get install nginx", serve_nginx_reply),
+    PeerServer("nginx, a file of 16 KiB", "nginx", "Debian: apt-get install nginx", serve_nginx_file),
+    PeerServer("python3 -m http.server", "python3", "Debian: apt-get install python3", serve_python_http),
+    PeerServer("redis, GET", "redis-server", "Debian: apt-get install redis-server", serve_redis, "redis"),
+    PeerServer(
+        "memcached, get of 1 KiB", "memcached", "Debian: apt-get install memcached", serve_memcached, "memcached"
+    ),
 )
 
 
 @contextmanager
-def running(server: PeerServer, folder: Path, build: Path) -> Iterator[Up]:
+def run_server(server: PeerServer, folder: Path, build: Path) -> Iterator[Up]:
     """Run a fresh server in a folder of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     yield from server.start(folder, build)

@@ -37,9 +37,9 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from peer_programs import OURS, PEERS, Peer, PeerFigures, Task, UnreadableError, program_of
-from peer_servers import OUR_HTTP, SERVERS, PeerServer, Up, running
-from serving import LOAD_CORE, ROOT, on_core
+from peer_programs import OURS, PEERS, Peer, PeerFigures, Task, UnreadableError, find_program
+from peer_servers import OUR_HTTP, SERVERS, PeerServer, Up, run_server
+from serving import LOAD_CORE, ROOT, pin_to_core
 
 sys.path.insert(0, str(ROOT / "python"))
 from netdyno.kit import quantities, units
@@ -111,7 +111,7 @@ class PeerResults:
         return max(run.round for run in self.runs)
 
 
-def cases(options: argparse.Namespace) -> list[PeerCase]:
+def list_cases(options: argparse.Namespace) -> list[PeerCase]:
     return [
         PeerCase(CLOSED, OUR_HTTP, options.seconds),
         *(PeerCase(f"{rate:,}/s", OUR_HTTP, options.seconds, rate) for rate in options.rates),
@@ -123,11 +123,11 @@ def cases(options: argparse.Namespace) -> list[PeerCase]:
 # --- what there is ------------------------------------------------------------------------------------------------
 
 
-def installed(folder: Path, path: str, peers: Iterable[Peer]) -> None:
+def install_missing(folder: Path, path: str, peers: Iterable[Peer]) -> None:
     """Install missing programs with cargo, go and npm. A failure is printed, and the program left out."""
     folder.mkdir(parents=True, exist_ok=True)
     for peer in peers:
-        if program_of(peer, path) is not None or not peer.install:
+        if find_program(peer, path) is not None or not peer.install:
             continue
         command = [word.format(folder=folder) for word in peer.install]
         print(f"installing {peer.name}: {shlex.join(command)}", file=sys.stderr, flush=True)
@@ -142,7 +142,7 @@ _GO_VERSION = re.compile(r"\s+mod\s+\S+\s+v([\d.]+)")
 _VERSION = re.compile(r".*?(?<![\d.])(\d+\.\d+(?:\.\d+)?)(?![\d.])")
 
 
-def version(program: str) -> str:
+def read_version(program: str) -> str:
     """Return the version that Go wrote into a program, or that it prints; empty where neither is there."""
     commands = [(("go", "version", "-m", program), _GO_VERSION)]
     commands += [((program, option), _VERSION) for option in ("--version", "-V", "-v")]
@@ -159,7 +159,7 @@ def version(program: str) -> str:
     return ""
 
 
-def machine() -> str:
+def describe_machine() -> str:
     cpu = environment.parse_cpu_model(Path("/proc/cpuinfo").read_text())
     system = environment.parse_os_name(Path("/etc/os-release").read_text())
     cores = quantities.plural(len(os.sched_getaffinity(0)), "core")
@@ -176,10 +176,10 @@ class Ended:
     code: int
 
 
-def ended(command: Sequence[str], most_s: float, folder: Path) -> Ended:
+def run_to_end(command: Sequence[str], most_s: float, folder: Path) -> Ended:
     """Run a program to its end on the core of the load; kill it where it takes too long."""
     with (folder / "stdout").open("w+") as out, (folder / "stderr").open("w+") as err:
-        command_on_core = [*on_core(LOAD_CORE), *command]
+        command_on_core = [*pin_to_core(LOAD_CORE), *command]
         process = subprocess.Popen(
             command_on_core, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
         )
@@ -219,14 +219,14 @@ class Stall(threading.Thread):
 
 
 def run(case: PeerCase, peer: Peer, program: str, connections: int, number: int, build: Path, folder: Path) -> PeerRun:
-    with running(case.server, folder / "server", build) as up:
+    with run_server(case.server, folder / "server", build) as up:
         rate = case.rate if peer.rates else None
         task = Task(up.url, connections, case.seconds, rate, folder)
         stall = Stall(up, case) if case.stall_s else None
         if stall is not None:
             stall.start()
         try:
-            result = ended(peer.command(program, task), case.seconds + GRACE_S, folder)
+            result = run_to_end(peer.command(program, task), case.seconds + GRACE_S, folder)
         finally:
             if stall is not None:
                 stall.join()
@@ -239,10 +239,10 @@ def run(case: PeerCase, peer: Peer, program: str, connections: int, number: int,
         reason = str(error) if isinstance(error, UnreadableError) else f"unreadable figures ({error!r})"
         return replace(started, failed=reason)
     true_p99 = stall_percentile(stall.lasted_s, case.seconds, 0.99) * 1e6 if stall is not None else None
-    return figures(started, reading, result.cpu_s, true_p99)
+    return add_figures(started, reading, result.cpu_s, true_p99)
 
 
-def figures(started: PeerRun, reading: PeerFigures, cpu_s: float, true_p99_us: float | None) -> PeerRun:
+def add_figures(started: PeerRun, reading: PeerFigures, cpu_s: float, true_p99_us: float | None) -> PeerRun:
     if not reading.requests or not reading.seconds:
         return replace(started, failed=reading.failed or "no request was answered")
     return replace(
@@ -259,7 +259,7 @@ def figures(started: PeerRun, reading: PeerFigures, cpu_s: float, true_p99_us: f
 PeerPrograms = Sequence[tuple[Peer, str]]
 
 
-def rounds(
+def run_rounds(
     results: PeerResults,
     cases: Sequence[PeerCase],
     programs: PeerPrograms,
@@ -282,11 +282,11 @@ def rounds(
                 result = run(case, peer, program, options.connections, number, options.build, folder)
                 shutil.rmtree(folder, ignore_errors=True)
                 results.runs.append(result)
-                print(f"[{number}: {place}/{len(pairs)}] {line_of(result)}", file=sys.stderr, flush=True)
+                print(f"[{number}: {place}/{len(pairs)}] {format_line(result)}", file=sys.stderr, flush=True)
             longest = max(longest, time.monotonic() - began)
 
 
-def line_of(run: PeerRun) -> str:
+def format_line(run: PeerRun) -> str:
     parts = [f"{run.case}, {run.peer}: {run.rate:,.0f}/s"]
     if run.cpu_us is not None:
         parts.append(f"CPU {run.cpu_us:.1f} us")
@@ -309,60 +309,64 @@ def spread(samples: Sequence[float], format_value: Callable[[float], str], unit:
     return f"{median} ({format_value(low)}{quantities.DASH}{format_value(high)})"
 
 
-def values(runs: Iterable[PeerRun], name: str) -> list[float]:
+def collect_values(runs: Iterable[PeerRun], name: str) -> list[float]:
     return [value for run in runs if run.rate and (value := getattr(run, name)) is not None]
 
 
-def rate(samples: Sequence[float]) -> str:
+def format_rate(samples: Sequence[float]) -> str:
     """Return rates in thousands where their median has five digits: a line has 120 columns."""
     if samples and statistics.median(samples) >= 1e4:
         return spread([value / 1e3 for value in samples], quantities.three_digits, "k")
     return spread(samples, "{:,.0f}".format)
 
 
-def seconds(value: float) -> str:
+def format_seconds(value: float) -> str:
     return f"{value / 1e6:.3f}"
 
 
-def duration(samples: Sequence[float]) -> str:
+def format_duration(samples: Sequence[float]) -> str:
     """Format times given in microseconds in the unit that their median fills."""
     unit, size = ("ms", 1e3) if samples and statistics.median(samples) >= 1e3 else ("µs", 1.0)
     return spread([value / size for value in samples], quantities.three_digits, f" {unit}")
 
 
-def failures(runs: Iterable[PeerRun]) -> str:
+def format_failures(runs: Iterable[PeerRun]) -> str:
     """Return the failures, the first of each kind."""
     kinds = {re.sub(r"\d+", "N", run.failed): run.failed for run in reversed(list(runs)) if run.failed}
     return quantities.shortened("; ".join(kinds.values()).replace("|", "/"), 90)
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def format_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
-def of_our_server(results: PeerResults) -> list[str]:
+def describe_our_server(results: PeerResults) -> list[str]:
     """Return a row for each program of http, with the middle one of the rates, and the columns of what was measured."""
     rates = [case for case in results.cases if case.endswith("/s")]
     rate_case = rates[len(rates) // 2] if rates else ""
     requested_hz = float(rate_case.removesuffix("/s").replace(",", "") or "nan")
     closed, rated, stalled = (results.of(case) for case in (CLOSED, rate_case, STALL))
-    truths = [value for runs in stalled.values() for value in values(runs, "true_p99_us")]
+    truths = [value for runs in stalled.values() for value in collect_values(runs, "true_p99_us")]
     rows = []
     for name in (peer.name for peer in PEERS if peer.name in {*closed, *rated, *stalled}):
         cells = (
-            spread([value / 1e3 for value in values(closed.get(name, []), "rate")], quantities.three_digits, "k"),
-            spread(values(closed.get(name, []), "cpu_us"), quantities.three_digits),
+            spread(
+                [value / 1e3 for value in collect_values(closed.get(name, []), "rate")], quantities.three_digits, "k"
+            ),
+            spread(collect_values(closed.get(name, []), "cpu_us"), quantities.three_digits),
             # No quartiles: a line has 120 columns.
-            middle([100 * value / requested_hz for value in values(rated.get(name, []), "rate")], "{:.1f}%".format),
-            middle(values(rated.get(name, []), "cpu_us"), quantities.three_digits),
-            duration(values(rated.get(name, []), "p50_us")),
-            spread(values(stalled.get(name, []), "p99_us"), seconds),
+            format_median(
+                [100 * value / requested_hz for value in collect_values(rated.get(name, []), "rate")], "{:.1f}%".format
+            ),
+            format_median(collect_values(rated.get(name, []), "cpu_us"), quantities.three_digits),
+            format_duration(collect_values(rated.get(name, []), "p50_us")),
+            spread(collect_values(stalled.get(name, []), "p99_us"), format_seconds),
         )
         rows.append((f"`{name}`", *cells))
-    true = f"stall: p99, true {seconds(statistics.median(truths)) if truths else quantities.DASH} s"
+    true = f"stall: p99, true {format_seconds(statistics.median(truths)) if truths else quantities.DASH} s"
     heads = ("", "closed loop: requests/s", "CPU each, µs", f"{rate_case}: kept", "CPU", "p50", true)
     shown = (True, *[bool(closed)] * 2, *[bool(rated)] * 3, bool(stalled))
-    return table(list(compress(heads, shown)), [list(compress(row, shown)) for row in rows])
+    return format_table(list(compress(heads, shown)), [list(compress(row, shown)) for row in rows])
 
 
 @dataclass(frozen=True)
@@ -375,7 +379,7 @@ class Race:
     ratios: list[float]
 
 
-def race(results: PeerResults, case: str) -> Race | None:
+def find_race(results: PeerResults, case: str) -> Race | None:
     """Return nothing where this program or all others have no figures."""
     rates = {name: {run.round: run.rate for run in runs if run.rate} for name, runs in results.of(case).items()}
     ours = rates.pop(OURS.name, {})
@@ -387,31 +391,31 @@ def race(results: PeerResults, case: str) -> Race | None:
     return Race(list(ours.values()), best, list(theirs.values()), ratios)
 
 
-def of_others_servers(results: PeerResults, earlier: Sequence[PeerResults] = ()) -> list[str]:
+def describe_others_servers(results: PeerResults, earlier: Sequence[PeerResults] = ()) -> list[str]:
     """Return a row for each server, with the range of the earlier commands' median ratios in the last column."""
     rows = []
     for case in (server.name for server in SERVERS if server.name in results.cases):
-        if (current := race(results, case)) is None:
+        if (current := find_race(results, case)) is None:
             continue
         medians = [
             statistics.median(earlier_race.ratios)
             for command in earlier
-            if (earlier_race := race(command, case)) and earlier_race.ratios
+            if (earlier_race := find_race(command, case)) and earlier_race.ratios
         ]
-        cells = [case, rate(current.ours), f"`{current.best}`", rate(current.theirs)]
+        cells = [case, format_rate(current.ours), f"`{current.best}`", format_rate(current.theirs)]
         cells += [spread(current.ratios, "{:.2f}".format)]
         ends = sorted({f"{ratio:.2f}" for ratio in (min(medians), max(medians))}) if medians else []
         rows.append([*cells, quantities.DASH.join(ends)])
     heads = ["", f"`{OURS.name}`: requests/s", "best other", "its requests/s", "ratio", "before"]
     columns = slice(None) if any(row[-1] for row in rows) else slice(-1)
-    return table(heads[columns], [row[columns] for row in rows])
+    return format_table(heads[columns], [row[columns] for row in rows])
 
 
-def middle(samples: Sequence[float], format_value: Callable[[float], str]) -> str:
+def format_median(samples: Sequence[float], format_value: Callable[[float], str]) -> str:
     return format_value(statistics.median(samples)) if samples else quantities.DASH
 
 
-def page(stored_results: Sequence[PeerResults]) -> str:
+def format_page(stored_results: Sequence[PeerResults]) -> str:
     """Return the page of the measurements: for each command its conditions, the table of our http server or of other
     people's servers, and the failures."""
     about = (
@@ -420,23 +424,23 @@ def page(stored_results: Sequence[PeerResults]) -> str:
         "server stands still for a tenth of the window. Other people's servers have a closed loop; the ratio is of "
         f"runs of one round, `before` the range of its earlier medians. `{STORE.relative_to(ROOT)}` has every run."
     )
-    lines = ["# `netdyno-load` beside other load programs", "", *wrapped(about)]
+    lines = ["# `netdyno-load` beside other load programs", "", *wrap(about)]
     previous: PeerResults | None = None
-    commands = sorted(enumerate(latest(stored_results)), key=lambda command: -len(command[1].versions))
+    commands = sorted(enumerate(choose_latest(stored_results)), key=lambda command: -len(command[1].versions))
     for number, results in commands:  # those of most programs first
-        tables = [of_our_server(results)] if CLOSED in results.cases else []
+        tables = [describe_our_server(results)] if CLOSED in results.cases else []
         if any(server.name in results.cases for server in SERVERS):
-            tables.append(of_others_servers(results, stored_results[:number]))
+            tables.append(describe_others_servers(results, stored_results[:number]))
         if not tables:
             continue
-        lines += ["", *part(results, previous), *(line for table_lines in tables for line in ["", *table_lines])]
+        lines += ["", *format_part(results, previous), *(line for table_lines in tables for line in ["", *table_lines])]
         previous = results
-        if failed := notes(results):
+        if failed := list_notes(results):
             lines += ["", *failed]
     return "\n".join(lines) + "\n"
 
 
-def latest(stored_results: Sequence[PeerResults]) -> list[PeerResults]:
+def choose_latest(stored_results: Sequence[PeerResults]) -> list[PeerResults]:
     """Return each command with the cases that no later command has measured with as many connections."""
 
     def find_later_cases(number: int) -> set[str]:
@@ -450,23 +454,23 @@ def latest(stored_results: Sequence[PeerResults]) -> list[PeerResults]:
     ]
 
 
-def notes(results: PeerResults) -> list[str]:
+def list_notes(results: PeerResults) -> list[str]:
     """Return the notes on the figures of each program, and its failures, an item each."""
     lines = []
     for peer in PEERS:
         runs = {
             case: runs_by_peer[peer.name] for case in results.cases if peer.name in (runs_by_peer := results.of(case))
         }
-        remarks = [f"{case}: {failure}" for case, case_runs in runs.items() if (failure := failures(case_runs))]
+        remarks = [f"{case}: {failure}" for case, case_runs in runs.items() if (failure := format_failures(case_runs))]
         if peer.note and runs:
             remarks.insert(0, peer.note)
         if remarks:
-            first, *rest = wrapped(f"* `{peer.name}`: {'; '.join(remarks)}")
+            first, *rest = wrap(f"* `{peer.name}`: {'; '.join(remarks)}")
             lines += [first, *(f"  {line}" for line in rest)]
     return lines
 
 
-def part(results: PeerResults, previous: PeerResults | None) -> list[str]:
+def format_part(results: PeerResults, previous: PeerResults | None) -> list[str]:
     """Return the conditions of a command; machine and versions only where they are not those of the part above."""
     known_versions = previous.versions.items() if previous else ()
     versions = ", ".join(f"{name} {number}".strip() for name, number in results.versions.items())
@@ -488,14 +492,14 @@ def part(results: PeerResults, previous: PeerResults | None) -> list[str]:
         f"## {count}, {quantities.plural(len(results.versions), 'program')}, {length_s} s",
         "",
         "```text",
-        *wrapped(results.command),
+        *wrap(results.command),
         "```",
         "",
-        *wrapped(about),
+        *wrap(about),
     ]
 
 
-def wrapped(text: str, columns: int = 118) -> list[str]:
+def wrap(text: str, columns: int = 118) -> list[str]:
     lines = [""]
     for word in text.split():
         if len(lines[-1]) + 1 + len(word) > columns:
@@ -504,7 +508,7 @@ def wrapped(text: str, columns: int = 118) -> list[str]:
     return lines
 
 
-def stored(stored_results: Sequence[PeerResults]) -> str:
+def format_stored(stored_results: Sequence[PeerResults]) -> str:
     """Format the results as JSON, one run a line."""
     return "[\n" + ",\n".join(map(_format_results, stored_results)) + "\n]\n"
 
@@ -520,19 +524,19 @@ def read(text: str) -> list[PeerResults]:
     return [PeerResults(**{**entry, "runs": [PeerRun(**run) for run in entry["runs"]]}) for entry in json.loads(text)]
 
 
-def together(stored_results: Sequence[PeerResults], new: PeerResults) -> list[PeerResults]:
+def merge_results(stored_results: Sequence[PeerResults], new: PeerResults) -> list[PeerResults]:
     """Add the results of a command, in place of its earlier ones."""
     return [*(results for results in stored_results if results.command != new.command), new]
 
 
 def write_page(stored_results: Sequence[PeerResults]) -> None:
-    PAGE.write_text(page(stored_results))
+    PAGE.write_text(format_page(stored_results))
 
 
 # --- the command line ---------------------------------------------------------------------------------------------
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
     parser.add_argument("--budget", type=units.parse_duration, default="45m", help="no round that ends later")
@@ -551,7 +555,7 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def asked(words: Sequence[str]) -> str:
+def format_request(words: Sequence[str]) -> str:
     """Return the command as others can run it: their folders have other names. Pure."""
     renamed = [
         "DIR" if previous in ("--build", "--install") else word
@@ -560,7 +564,7 @@ def asked(words: Sequence[str]) -> str:
     return shlex.join(["bench/peers.py", *renamed])
 
 
-def chosen(items: Sequence[Any], names: Sequence[str] | None, kind: str) -> list[Any]:
+def choose(items: Sequence[Any], names: Sequence[str] | None, kind: str) -> list[Any]:
     unknown = set(names or ()) - {item.name for item in items}
     if unknown:
         known_names = ", ".join(repr(item.name) for item in items)
@@ -569,21 +573,21 @@ def chosen(items: Sequence[Any], names: Sequence[str] | None, kind: str) -> list
 
 
 def main() -> None:
-    options = arguments()
+    options = parse_arguments()
     if options.pages:
         write_page(read(STORE.read_text()))
         return
-    peers = chosen(PEERS, options.only, "program")
-    chosen_cases = chosen(cases(options), options.cases, "case")
+    peers = choose(PEERS, options.only, "program")
+    chosen_cases = choose(list_cases(options), options.cases, "case")
     path = os.environ["PATH"]
     if options.install is not None:
         folder = options.install.resolve()
         path = os.pathsep.join([str(folder / "bin"), str(folder / "node_modules/.bin"), path])
-        installed(folder, path, peers)
+        install_missing(folder, path, peers)
     build = options.build.resolve()
     own_program = build / "loadgen" / OURS.name
     program_of_peer = {
-        peer: str(own_program) if peer is OURS and own_program.is_file() else program_of(peer, path) for peer in peers
+        peer: str(own_program) if peer is OURS and own_program.is_file() else find_program(peer, path) for peer in peers
     }
     absent = {peer.name: peer.how for peer, program in program_of_peer.items() if program is None}
     programs = [(peer, program) for peer, program in program_of_peer.items() if program is not None]
@@ -597,10 +601,10 @@ def main() -> None:
     chosen_cases = [case for case in chosen_cases if case.server.name not in missing]
     if not programs or not chosen_cases:
         raise SystemExit("nothing to compare")
-    versions = {peer.name: version(program) for peer, program in programs if " " not in peer.name}
+    versions = {peer.name: read_version(program) for peer, program in programs if " " not in peer.name}
     results = PeerResults(
-        asked(sys.argv[1:]),
-        machine(),
+        format_request(sys.argv[1:]),
+        describe_machine(),
         options.connections,
         options.seconds,
         options.stall_seconds,
@@ -610,16 +614,16 @@ def main() -> None:
         [case.name for case in chosen_cases],
     )
     try:
-        rounds(results, chosen_cases, programs, options, random.Random(options.seed))
+        run_rounds(results, chosen_cases, programs, options, random.Random(options.seed))
     except KeyboardInterrupt:
         print("interrupted: what follows is of the runs until then", file=sys.stderr)
     if not results.runs:
         raise SystemExit("no run has ended")
     if options.write:
-        stored_results = together(read(STORE.read_text()) if STORE.exists() else [], results)
-        STORE.write_text(stored(stored_results))
+        stored_results = merge_results(read(STORE.read_text()) if STORE.exists() else [], results)
+        STORE.write_text(format_stored(stored_results))
         write_page(stored_results)
-    print(page([results]), end="")
+    print(format_page([results]), end="")
 
 
 if __name__ == "__main__":

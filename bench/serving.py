@@ -27,7 +27,7 @@ class RunningServer:
 
 
 @contextmanager
-def serving(command: Sequence[str]) -> Iterator[RunningServer]:
+def start_server(command: Sequence[str]) -> Iterator[RunningServer]:
     """Run a fresh server. Raises RuntimeError where no ready line comes."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -52,13 +52,13 @@ def _read_line(stdout: IO[str], command: Sequence[str]) -> Any:
     return json.loads(line)
 
 
-def on_core(core: int, *, realtime: bool = False) -> list[str]:
+def pin_to_core(core: int, *, realtime: bool = False) -> list[str]:
     """Return the words that start a program on a core (where there are several), at real-time priority if requested."""
     pinning = ["taskset", "-c", str(core)] if len(os.sched_getaffinity(0)) > 1 else []
     return [*(["chrt", "--fifo", "1"] if realtime else []), *pinning]
 
 
-def without_audit_failures(result: Any) -> Any:
+def drop_audit_failures(result: Any) -> Any:
     """Return a result of netdyno-load whose replies were all right. SystemExit where one of its own audits failed."""
     names = ("verification", "bytes", "connections")
     failed = [audit for audit in result["audits"] if audit["name"] in names and not audit["passed"]]

@@ -138,7 +138,7 @@ def load_quick() -> tuple[Experiment, tuple[Contestant, ...]]:
 # --- in turns and alone -------------------------------------------------------------------------------------------
 
 
-def with_alone(quick: Experiment) -> Experiment:
+def add_alone(quick: Experiment) -> Experiment:
     """Return the experiment with each scenario a second time, without turns. Pure."""
     alone_scenarios = (
         msgspec.structs.replace(scenario, name=f"{scenario.name}{ALONE}", turns="off") for scenario in quick.scenarios
@@ -162,7 +162,7 @@ def collect_log_ratios(run: Run, metric: str) -> dict[tuple[str, str], dict[Bloc
     return log_ratios
 
 
-def mean_by_block(ratios: Iterable[Mapping[tuple[int, BlockLevel], float]]) -> list[float]:
+def average_by_block(ratios: Iterable[Mapping[tuple[int, BlockLevel], float]]) -> list[float]:
     """Return the mean of each block of each run over all ratios. Pure."""
     blocks: dict[tuple[int, int], list[float]] = defaultdict(list)
     for mapping in ratios:
@@ -187,9 +187,9 @@ def print_same(runs: Sequence[Run]) -> None:
             members = {
                 name: value for (member_scenario, name), value in sorted(shown.items()) if member_scenario == scenario
             }
-            _print_ratio(scenario, "all", metric, margin, mean_by_block(members.values()))
+            _print_ratio(scenario, "all", metric, margin, average_by_block(members.values()))
             for name, value in members.items():
-                _print_ratio(scenario, name, metric, margin, mean_by_block([value]))
+                _print_ratio(scenario, name, metric, margin, average_by_block([value]))
 
 
 def _print_ratio(scenario: str, name: str, metric: str, margin: float, log_ratios: Sequence[float]) -> None:
@@ -344,7 +344,7 @@ def main() -> None:
         results = options.results or Path(temporary)
         if "same" in kinds:
             quick, servers = load_quick()
-            same_experiment = with_alone(quick).with_each(blocks=BLOCKS_OF_A_BATCH, most_blocks=None)
+            same_experiment = add_alone(quick).with_each(blocks=BLOCKS_OF_A_BATCH, most_blocks=None)
             same_runs = run_batches(
                 msgspec.structs.replace(same_experiment, name="same", aa_share=0.0),
                 servers,
