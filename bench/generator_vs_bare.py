@@ -55,11 +55,11 @@ class LoadCase:
     options: tuple[str, ...] = ()
 
     @staticmethod
-    def closed(connections: int) -> LoadCase:
+    def make_closed(connections: int) -> LoadCase:
         return LoadCase(f"{connections} connections, closed loop", ("epoll", "uring"), connections)
 
     @staticmethod
-    def at_rate(rate: int) -> LoadCase:
+    def make_at_rate(rate: int) -> LoadCase:
         return LoadCase(f"{rate:,} messages a second", (str(rate),), PACED_CONNECTIONS, ("--rate", str(rate)))
 
 
@@ -159,7 +159,7 @@ def format_interval_of_median(values: Sequence[float]) -> str:
 
 def print_memory(build: Path, connections: int) -> None:
     """Print the peak memory of one process with many connections."""
-    result = run_ours(build, LoadCase.closed(connections), 2, [])
+    result = run_ours(build, LoadCase.make_closed(connections), 2, [])
     established, peak = result["connections"]["established"], result["generator"]["max_rss_bytes"]
     print(f"{established} of {connections} connections established, peak memory {peak / 2**20:.1f} MiB")
 
@@ -175,7 +175,7 @@ def main() -> None:
     options = parser.parse_args()
     global REALTIME
     REALTIME = options.realtime
-    for case in (*map(LoadCase.closed, options.connections), *map(LoadCase.at_rate, options.rates)):
+    for case in (*map(LoadCase.make_closed, options.connections), *map(LoadCase.make_at_rate, options.rates)):
         compare(options.build, case, options.rounds, options.seconds)
     print_memory(options.build, 10_000)
 

@@ -98,7 +98,7 @@ class PeerResults:
     cases: list[str]
     runs: list[PeerRun] = field(default_factory=list)
 
-    def of(self, case: str) -> dict[str, list[PeerRun]]:
+    def select_case(self, case: str) -> dict[str, list[PeerRun]]:
         """Return the runs of a case by program, in the order of PEERS."""
         order = {peer.name: number for number, peer in enumerate(PEERS)}
         runs_by_peer: dict[str, list[PeerRun]] = {}
@@ -345,7 +345,7 @@ def describe_our_server(results: PeerResults) -> list[str]:
     rates = [case for case in results.cases if case.endswith("/s")]
     rate_case = rates[len(rates) // 2] if rates else ""
     requested_hz = float(rate_case.removesuffix("/s").replace(",", "") or "nan")
-    closed, rated, stalled = (results.of(case) for case in (CLOSED, rate_case, STALL))
+    closed, rated, stalled = (results.select_case(case) for case in (CLOSED, rate_case, STALL))
     truths = [value for runs in stalled.values() for value in collect_values(runs, "true_p99_us")]
     rows = []
     for name in (peer.name for peer in PEERS if peer.name in {*closed, *rated, *stalled}):
@@ -381,7 +381,9 @@ class Race:
 
 def find_race(results: PeerResults, case: str) -> Race | None:
     """Return nothing where this program or all others have no figures."""
-    rates = {name: {run.round: run.rate for run in runs if run.rate} for name, runs in results.of(case).items()}
+    rates = {
+        name: {run.round: run.rate for run in runs if run.rate} for name, runs in results.select_case(case).items()
+    }
     ours = rates.pop(OURS.name, {})
     others = {name: by_round for name, by_round in rates.items() if by_round}
     if not ours or not others:
@@ -459,7 +461,9 @@ def list_notes(results: PeerResults) -> list[str]:
     lines = []
     for peer in PEERS:
         runs = {
-            case: runs_by_peer[peer.name] for case in results.cases if peer.name in (runs_by_peer := results.of(case))
+            case: runs_by_peer[peer.name]
+            for case in results.cases
+            if peer.name in (runs_by_peer := results.select_case(case))
         }
         remarks = [f"{case}: {failure}" for case, case_runs in runs.items() if (failure := format_failures(case_runs))]
         if peer.note and runs:

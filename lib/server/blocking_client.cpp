@@ -39,7 +39,7 @@ void end_connection_on(int) {
 void handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;  // not of calls with a timeout: whoever makes them calls again on EINTR (signal(7))
+  action.sa_flags = SA_RESTART;  // not of calls with a timeout: their callers call again on EINTR (signal(7))
   sigaction(signal, &action, nullptr);
 }
 

@@ -53,14 +53,14 @@ std::optional<load::WatchedCore> parse_core(std::string_view text) {
   return load::WatchedCore{std::string{text.substr(0, equals)}, core};
 }
 
-/// An option that may be repeated, each text of which `parse` understands or not; `wanted` says what it should be.
+/// An option that may be repeated, each text of which `parse` understands or not; `expected` says what it should be.
 template <typename T>
 void add_several(CommandLine& line, const std::string& name, std::vector<T>& values,
-                 std::optional<T> (*parse)(std::string_view), const std::string& wanted, const std::string& type,
+                 std::optional<T> (*parse)(std::string_view), const std::string& expected, const std::string& type,
                  const std::string& help) {
   const auto read = [=, &values](const std::string& text) {
     const auto parsed = parse(text);
-    if (!parsed) refuse_value(name, "'" + text + "' is no " + wanted);
+    if (!parsed) refuse_value(name, "'" + text + "' is no " + expected);
     values.push_back(*parsed);
   };
   line.add_read_each(name, read, help).type_name(type);
