@@ -8,7 +8,7 @@ from collections.abc import Mapping
 FAILURES: Mapping[str, str] = {
     "died": "The server ended by itself.",
     "completed": "No message was answered.",
-    "killed": "SIGKILL ended it, as a machine without memory does.",
+    "killed": "SIGKILL ended the server, as a machine without memory does.",
     "ready": "The server was not ready in time.",
     "stalled": (
         "Within the window no message was answered for 150 ms, and for four median response times and two rounds."
@@ -55,7 +55,7 @@ FAILURES: Mapping[str, str] = {
     "client_stalled": "A host stood still while others were answered.",
     "stranger_load": "Connections that netdyno did not make were 5% of the server's work.",
     "stationary": "Throughput provably moved by 25%, an open loop's median response time by 50%.",
-    "unproven": "A fault of the server that a pause of the machine can cause too.",
+    "unproven": "The server had a fault that a pause of the machine can cause, too.",
     "left_behind": "Programs outlived the server that had started them.",
     "strangers": "A program other than netdyno connected to the server.",
 }

@@ -275,9 +275,7 @@ class Experiment(Frozen):
     ] = 0.0
     """The share of the time of all trials that the A/A control may take (docs/adr/aa-control.md); 0 in a run that was
     stored before there was one."""
-    time_budget_s: Annotated[Number | None, Option(TIME, "Add blocks until this time, such as 20m.", "experiment")] = (
-        None
-    )
+    time_budget_s: Annotated[Number | None, Option(TIME, "Add blocks for this long, such as 20m.", "experiment")] = None
     """The time within which blocks beyond the planned ones must end; one that would end later does not begin
     (measure/run/schedule.py)."""
     time_limit_s: Annotated[
