@@ -171,9 +171,8 @@ UniqueFd bind_and_join(ServerOptions options, const MulticastPlace& place) {
 int main(int argc, char** argv) {
   using namespace netdyno;
   bool anywhere = false;
-  const ServerOptions options =
-      parse_server_options(argc, argv, ThreadModel::one, "multicast",
-                           [&anywhere](auto& line) { add_multicast_anywhere(line, anywhere); });
+  const ServerOptions options = parse_server_options(
+      argc, argv, ThreadModel::one, "multicast", [&anywhere](auto& line) { add_multicast_anywhere(line, anywhere); });
   MulticastPlace place = multicast_place(program_name(argv[0]), "--listen", options.listen, anywhere);
   UniqueFd signals = termination_signals();
   UniqueFd socket = bind_and_join(options, place);
