@@ -52,7 +52,7 @@ def spread(monkeypatch: pytest.MonkeyPatch) -> Spread:
     return set_to
 
 
-def load(outcome: runner.Outcome) -> Run:
+def load(outcome: runner.RunOutcome) -> Run:
     return read.load(outcome.folder / schema.FILE_NAME)
 
 

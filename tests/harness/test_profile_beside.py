@@ -82,7 +82,7 @@ def test_the_report_has_them_when_the_run_ends_and_whenever_it_is_written_again(
     name = run.experiment.scenarios[-1].name
     run = replace(run, trials=tuple(trial for trial in run.trials if trial.scenario == name))
     folder = stored(run, tmp_path)
-    outcome = runner.Outcome(run.run_id, folder, 0)
+    outcome = runner.RunOutcome(run.run_id, folder, 0)
     seen = Profile(server=run.trials[0].contestant, sort="on-cpu", stacks={("main", "a"): 5.0}, samples=9)
 
     def looks(_asked: Experiment, _ready: needed.PreparedContestants, where: Path, *_: object) -> None:

@@ -49,7 +49,7 @@ def fixed(*names: str, blocks: int = 2, **fields: object) -> Experiment:
     return asked(*names).with_each(precision=None, blocks=blocks, **fields)
 
 
-def stored(outcome: runner.Outcome) -> Run:
+def stored(outcome: runner.RunOutcome) -> Run:
     return read.load(outcome.folder / schema.FILE_NAME)
 
 

@@ -65,7 +65,7 @@ def execute(
     fake_build: Path,
     display: RecordingDisplay,
     foreign_load: ForeignLoad = "count",
-) -> runner.Outcome:
+) -> runner.RunOutcome:
     results = tmp_path / "results"
     requested = experiment.with_each(contestants=tuple(contestant.name for contestant in contestants))
     return runner.execute(

@@ -10,14 +10,13 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from netdyno.kit.paths import ROOT
 
 PRODUCT = ("python", "bench", "clients", "servers")
 CODE = (*PRODUCT, "tests")
-PACKAGES = ("netdyno", "netdyno_client", "netdyno_server")
-"""Each is a library of its own, with names of its own."""
+IN_PACKAGES = ("python", "bench", "tests")
+"""A contestant's folder is a program of its own, with names of its own."""
+ALIAS = re.compile(r"[A-Z]+[a-z]\w*")
 VERBS = frozenset((Path(__file__).parent / "verbs.txt").read_text().split())
 PREDICATES = frozenset({"are", "can", "does", "has", "holds", "is", "knows", "may", "must", "needs", "takes", "was"})
 """A function that begins so is the answer yes or no."""
@@ -60,13 +59,24 @@ def bound_names(module: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
-def repeated_classes(files: Iterable[tuple[str, ast.Module]]) -> dict[str, list[str]]:
-    """Return the class names that stand more than once in these files, each with its places."""
+def type_names(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield every class, and every alias of a type: a name in capitals and small letters that a module gives."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ClassDef):
+            yield node.lineno, node.name
+    for statement in module.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                if ALIAS.fullmatch(name):
+                    yield statement.lineno, name
+
+
+def repeated_types(files: Iterable[tuple[str, ast.Module]]) -> dict[str, list[str]]:
+    """Return the names of types that stand more than once in these files, each with its places."""
     places: dict[str, list[str]] = {}
     for path, module in files:
-        for node in ast.walk(module):
-            if isinstance(node, ast.ClassDef):
-                places.setdefault(node.name, []).append(f"{path}:{node.lineno}")
+        for line, name in type_names(module):
+            places.setdefault(name, []).append(f"{path}:{line}")
     return {name: found for name, found in places.items() if len(found) > 1}
 
 
@@ -97,12 +107,9 @@ def test_every_name_says_what_it_holds() -> None:
     assert silent == []
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_class_name_stands_once_in_its_package(package: str) -> None:
-    folder = ROOT / "python" / package
-    files = [(str(path.relative_to(ROOT)), module) for path, module in modules().items() if path.is_relative_to(folder)]
-    assert files
-    assert repeated_classes(files) == {}
+def test_a_type_name_stands_once_in_the_project() -> None:
+    files = [(str(path.relative_to(ROOT)), module) for path, module in modules(IN_PACKAGES).items()]
+    assert repeated_types(files) == {}
 
 
 def test_the_name_of_every_test_is_in_plain_words() -> None:
@@ -132,7 +139,11 @@ def test_a_silent_name_and_a_riddle_would_be_seen() -> None:
     assert [word for _, found in prose(text, module) for word in WORDS.findall(found)] == ["Nobody", "whom"]
 
 
-def test_a_repeated_class_name_would_be_seen() -> None:
-    first, second = ast.parse("class Task: ...\nclass Load: ..."), ast.parse("def f():\n    class Task: ...\n")
-    assert repeated_classes([("a.py", first), ("b.py", second)]) == {"Task": ["a.py:1", "b.py:2"]}
-    assert repeated_classes([("a.py", first)]) == {}
+def test_a_repeated_type_name_would_be_seen() -> None:
+    first = ast.parse("class Task: ...\nclass Load: ...\nRow = tuple[int, str]\nROW = 1")
+    second = ast.parse("def f():\n    class Task: ...\nRow: TypeAlias = int\nROW = 2")
+    assert repeated_types([("a.py", first), ("b.py", second)]) == {
+        "Task": ["a.py:1", "b.py:2"],
+        "Row": ["a.py:3", "b.py:3"],
+    }
+    assert repeated_types([("a.py", first)]) == {}

@@ -158,7 +158,7 @@ def continue_run(
     console, display = _open_screen(as_json)
     path = read.find(results, run)
     if lacks_results(path):
-        return _end(_conclude_run(runner.Outcome(read.load(path).run_id, path.parent, 0), console), as_json)
+        return _end(_conclude_run(runner.RunOutcome(read.load(path).run_id, path.parent, 0), console), as_json)
     with _open_stage(cluster) as stage:
         outcome = resume(
             path,
@@ -193,7 +193,7 @@ def _end(done: RunResult, as_json: bool) -> int:
     return done.exit_code
 
 
-def _conclude_run(outcome: runner.Outcome, console: Console) -> RunResult:
+def _conclude_run(outcome: runner.RunOutcome, console: Console) -> RunResult:
     """Present a stored run: its table, its report and its result."""
     stored = read.load(outcome.folder / schema.FILE_NAME)
     counts = outcomes.counts(stored)

@@ -88,7 +88,7 @@ def execute(
     display: Silent | None = None,
     foreign_load: ForeignLoad = "count",
     trace: Trace = "auto",
-) -> runner.Outcome:
+) -> runner.RunOutcome:
     servers = [
         contestant
         for contestant in discover(build=build)

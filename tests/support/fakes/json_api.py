@@ -81,8 +81,8 @@ def is_warm() -> bool:
     return HOW != "warms" or Api.health_requests >= 3
 
 
-Server = HTTPServer if HOW == "single" else ThreadingHTTPServer
-server = FileServer(PLACE, Api) if "/" in PLACE else Server(("127.0.0.1", int(PLACE)), Api)  # type: ignore[arg-type]
+JsonServer = HTTPServer if HOW == "single" else ThreadingHTTPServer
+server = FileServer(PLACE, Api) if "/" in PLACE else JsonServer(("127.0.0.1", int(PLACE)), Api)  # type: ignore[arg-type]
 if "CERTIFICATE" in os.environ:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(os.environ["CERTIFICATE"], os.environ["KEY"])

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from netdyno.analysis.capacity.search import MOST_RETRIES, Outcome, Search
+from netdyno.analysis.capacity.search import MOST_RETRIES, Search, SearchOutcome
 from netdyno.analysis.found.capacity import Answer
 from netdyno.model.experiment import CapacityPlan
 
@@ -17,7 +17,7 @@ LIMIT_MS = 5.0
 PLAN = CapacityPlan(slo="p99<5ms", start_hz=1000, least_hz=50, most_hz=1_000_000)
 MOST_AT_THE_BOUNDARY = 4
 """Trials at the end of a search without noise that only confirm its two rates."""
-SimulatedServer = Callable[[float, np.random.Generator], Outcome]
+SimulatedServer = Callable[[float, np.random.Generator], SearchOutcome]
 
 
 def p99_ms(rate_hz: float, service_hz: float) -> float:
@@ -33,7 +33,7 @@ def truth_hz(service_hz: float) -> float:
 def noisy(service_hz: float, sigma: float, spikes: float = 0.0) -> SimulatedServer:
     """Log-normal noise on the latency of a trial; a spike is a trial in which the machine was slow at any rate."""
 
-    def trial(rate_hz: float, random: np.random.Generator) -> Outcome:
+    def trial(rate_hz: float, random: np.random.Generator) -> SearchOutcome:
         seen = p99_ms(rate_hz, service_hz) * math.exp(sigma * random.normal())
         return "failed" if seen >= LIMIT_MS or random.random() < spikes else "held"
 
@@ -42,7 +42,7 @@ def noisy(service_hz: float, sigma: float, spikes: float = 0.0) -> SimulatedServ
 
 def search(
     server: SimulatedServer, seed: int = 1, plan: CapacityPlan = PLAN
-) -> tuple[Answer, list[tuple[float, Outcome]]]:
+) -> tuple[Answer, list[tuple[float, SearchOutcome]]]:
     """The answer, and every trial on the way."""
     random, progress, trials = np.random.default_rng(seed), Search(plan), []
     while (rate := progress.choose_rate()) is not None:
@@ -87,7 +87,7 @@ def failing_at(server: SimulatedServer, number: int) -> SimulatedServer:
     """The same server, but for one trial that fails whatever its rate."""
     count = -1
 
-    def spiked(rate_hz: float, random: np.random.Generator) -> Outcome:
+    def spiked(rate_hz: float, random: np.random.Generator) -> SearchOutcome:
         nonlocal count
         count += 1
         return "failed" if count == number else server(rate_hz, random)
@@ -110,7 +110,7 @@ def test_a_single_failure_wherever_it_falls_changes_no_answer() -> None:
 def test_a_rate_that_held_once_by_luck_is_given_up_at_the_boundary() -> None:
     seen: dict[float, int] = {}
 
-    def lucky(rate_hz: float, random: np.random.Generator) -> Outcome:
+    def lucky(rate_hz: float, random: np.random.Generator) -> SearchOutcome:
         """Beyond the truth, the first trial at each rate up to 10% above it holds."""
         seen[rate_hz] = seen.get(rate_hz, 0) + 1
         truth = truth_hz(20_000)
@@ -177,10 +177,10 @@ def test_a_generator_that_cannot_even_start_is_no_capacity() -> None:
 
 
 @pytest.mark.parametrize("silence", ["disturbed", "broken"])
-def test_a_trial_that_says_nothing_is_retried_at_the_same_rate(silence: Outcome) -> None:
+def test_a_trial_that_says_nothing_is_retried_at_the_same_rate(silence: SearchOutcome) -> None:
     server, count = noisy(20_000, sigma=0), 0
 
-    def every_third(rate_hz: float, random: np.random.Generator) -> Outcome:
+    def every_third(rate_hz: float, random: np.random.Generator) -> SearchOutcome:
         nonlocal count
         count += 1
         return silence if count % 3 == 0 else server(rate_hz, random)
@@ -191,7 +191,7 @@ def test_a_trial_that_says_nothing_is_retried_at_the_same_rate(silence: Outcome)
 
 
 @pytest.mark.parametrize("silence", ["disturbed", "broken"])
-def test_a_machine_that_is_never_free_ends_the_search_with_what_held_before(silence: Outcome) -> None:
+def test_a_machine_that_is_never_free_ends_the_search_with_what_held_before(silence: SearchOutcome) -> None:
     answer, trials = search(lambda rate, _: "held" if rate < 5_000 else silence)
     assert answer.ending == silence
     assert answer.holds

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.found.gate import GatedMetric, GateFindings, Outcome
+from netdyno.analysis.found.gate import GatedMetric, GateFindings, GateOutcome
 from netdyno.analysis.gate.judge_gate import decide_gate, decide_outcome, select_metrics
 from netdyno.kit.errors import UserError
 from netdyno.kit.statistics.stats import Better, Interval
@@ -128,7 +128,7 @@ def test_an_undecided_server_goes_on_to_the_last_look() -> None:
         (0.8, 0.99, "lower", "better"),
     ],
 )
-def test_an_outcome_is_where_the_interval_lies(low: float, high: float, better: Better, expected: Outcome) -> None:
+def test_an_outcome_is_where_the_interval_lies(low: float, high: float, better: Better, expected: GateOutcome) -> None:
     assert decide_outcome(Interval(math.log(low), math.log(high)), 0.05, better) == expected
 
 

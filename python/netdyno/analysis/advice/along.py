@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis.advice.judge_advice import check_objective
 from netdyno.analysis.flips import judge_flips as flips
-from netdyno.analysis.found.advice import Along, Outcome
+from netdyno.analysis.found.advice import Along, ObjectiveOutcome
 from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Advise
@@ -28,7 +28,9 @@ def compare_across_factor(part: ScenarioTrials, advise: Advise, first: str, riva
     )
 
 
-def _find_outcome(part: ScenarioTrials, advise: Advise, first: str, factor: str, level: type_level) -> Outcome | None:
+def _find_outcome(
+    part: ScenarioTrials, advise: Advise, first: str, factor: str, level: type_level
+) -> ObjectiveOutcome | None:
     key = level_key({factor: level})
     part_at_level = replace(
         part, ranked=tuple(counted for counted in part.ranked if level_key(counted[0].levels) == key)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from netdyno.analysis.found.advice import Advice, Kept, LeftOut, Outcome, TermKept
+from netdyno.analysis.found.advice import Advice, Kept, LeftOut, ObjectiveOutcome, TermKept
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking import answers, axes
 from netdyno.analysis.ranking.answers import Basis, find_comparison
@@ -176,11 +176,13 @@ def _test_term(term: Term, figures: Mapping[stats.BlockLevel, float], level: flo
     interval = stats.mean_interval(pairs, level)
     if interval is None:
         return TermKept(term, back(stats.log_ratio(pairs)), None, "open")
-    outcome: Outcome = "meets" if interval.high < 0 else "breaks" if interval.low >= 0 and not bounds else "open"
+    outcome: ObjectiveOutcome = (
+        "meets" if interval.high < 0 else "breaks" if interval.low >= 0 and not bounds else "open"
+    )
     return TermKept(term, back(stats.log_ratio(pairs)), Interval(back(interval.low), back(interval.high)), outcome)
 
 
-def _find_outcome(kept: Sequence[Kept], name: str) -> Outcome:
+def _find_outcome(kept: Sequence[Kept], name: str) -> ObjectiveOutcome:
     return next((entry.outcome for entry in kept if entry.contestant == name), "open")
 
 
@@ -188,7 +190,7 @@ def _may_meet(kept: Sequence[Kept], name: str) -> bool:
     return not kept or _find_outcome(kept, name) != "breaks"
 
 
-def _select_among(kept: Sequence[Kept], names: Sequence[str]) -> tuple[Outcome, list[str]]:
+def _select_among(kept: Sequence[Kept], names: Sequence[str]) -> tuple[ObjectiveOutcome, list[str]]:
     """Return the best outcome for the objective, and the contestants that have it."""
     if not kept:
         return "meets", list(names)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from netdyno.analysis.capacity.search import Outcome
+from netdyno.analysis.capacity.search import SearchOutcome
 from netdyno.analysis.found.capacity import FailedAudits, Incomplete, Missed, NoAnswer, Overload, Reason
 from netdyno.model import outcomes, transports
 from netdyno.model.experiment import Scenario
@@ -22,7 +22,7 @@ ACHIEVED_RATE = "achieved_rate"
 class Verdict(NamedTuple):
     """The outcome of a trial; `why` is None where the objective held, and only there."""
 
-    outcome: Outcome
+    outcome: SearchOutcome
     why: Reason | None = None
 
 

@@ -21,7 +21,7 @@ from typing import Literal
 from netdyno.analysis.found.capacity import Answer, At
 from netdyno.model.experiment import CapacityPlan
 
-Outcome = Literal["held", "failed", "generator", "disturbed", "broken"]
+SearchOutcome = Literal["held", "failed", "generator", "disturbed", "broken"]
 """The outcome of a trial: the objective held, or did not; or the trial says nothing of the server, for the generator
 was at its limit, the machine did something else, or the trial could not be completed at all."""
 
@@ -104,7 +104,7 @@ class Search:
         self._asked = self._next()
         return None if self._asked is None else self.rate_hz(self._asked)
 
-    def tell(self, outcome: Outcome) -> None:
+    def tell(self, outcome: SearchOutcome) -> None:
         """Count the outcome of the trial at the last rate of `choose_rate`."""
         if self._asked is None:
             raise ValueError("no rate was requested")

@@ -13,7 +13,7 @@ from netdyno.kit.statistics.stats import Interval
 from netdyno.model.base import Name, type_level
 from netdyno.model.objective import Term
 
-Outcome = Literal["meets", "breaks", "open"]
+ObjectiveOutcome = Literal["meets", "breaks", "open"]
 """The outcome of an objective: the interval lies below its limit, or above, or holds it."""
 
 
@@ -23,7 +23,7 @@ class TermKept(msgspec.Struct, frozen=True):
     term: Term
     value: float
     interval: Interval | None
-    outcome: Outcome
+    outcome: ObjectiveOutcome
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Kept(msgspec.Struct, frozen=True):
     terms: tuple[TermKept, ...]
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ObjectiveOutcome:
         outcomes = {term.outcome for term in self.terms}
         return "breaks" if "breaks" in outcomes else "meets" if outcomes == {"meets"} else "open"
 
@@ -57,7 +57,7 @@ class Advice(msgspec.Struct, frozen=True):
     findings: ScenarioFindings
     slo: Name
     kept: tuple[Kept, ...]
-    among: Outcome
+    among: ObjectiveOutcome
     take: tuple[Name, ...]
     by_metric: bool
     behind: float | None
@@ -73,7 +73,7 @@ class Advice(msgspec.Struct, frozen=True):
         """Whether a run with more time could tell more."""
         return not self.settled and self.blocks < ADVICE_LOOKS[-1]
 
-    def outcome(self, contestant: str) -> Outcome | None:
+    def outcome(self, contestant: str) -> ObjectiveOutcome | None:
         return next((kept.outcome for kept in self.kept if kept.contestant == contestant), None)
 
 
@@ -85,4 +85,4 @@ class Along(msgspec.Struct, frozen=True):
     levels: tuple[type_level, ...]
     first: Name
     beside: tuple[FlipFound, ...]
-    outcomes: tuple[Outcome | None, ...]
+    outcomes: tuple[ObjectiveOutcome | None, ...]

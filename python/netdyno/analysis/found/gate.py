@@ -12,13 +12,13 @@ from netdyno.model.base import Name, Quoted
 from netdyno.model.experiment import Gate
 from netdyno.model.load_result import FirstExchange
 
-Metric = Literal["throughput", "kept", "p50", "p99", "mean", "cpu", "memory", "connection-spread"]
-METRIC_NAMES: tuple[Metric, ...] = get_args(Metric)
-Outcome = Literal["better", "within", "worse", "faulty", "open", "bound", "unsound"]
+GateMetric = Literal["throughput", "kept", "p50", "p99", "mean", "cpu", "memory", "connection-spread"]
+METRIC_NAMES: tuple[GateMetric, ...] = get_args(GateMetric)
+GateOutcome = Literal["better", "within", "worse", "faulty", "open", "bound", "unsound"]
 """`better` and `within` the margin pass; `worse` and a `faulty` server do not. The others decide nothing: the margin
 lies in the interval (`open`), the figures are the generator's (`bound`), or the earlier server was faulty
 (`unsound`)."""
-Decision = Literal["passes", "fails", "open", "unmeasured"]
+GateDecision = Literal["passes", "fails", "open", "unmeasured"]
 """`unmeasured`: of some scenario no block has figures of both servers, and no fault explains that as the new server's
 own."""
 
@@ -28,9 +28,9 @@ class GatedMetric(msgspec.Struct, frozen=True):
     before; its `interval` is the part that all looks share, None before the first."""
 
     scenario: Name
-    metric: Metric
+    metric: GateMetric
     margin: float
-    outcome: Outcome
+    outcome: GateOutcome
     blocks: int
     before: float
     after: float
@@ -74,7 +74,7 @@ class GateFindings(msgspec.Struct, frozen=True):
     gate: Gate
     lines: tuple[GatedMetric, ...]
     faults: tuple[Faults, ...]
-    decision: Decision
+    decision: GateDecision
     may_go_on: bool
     """Whether another block could change anything."""
     unmeasured: tuple[Unmeasured, ...] = ()

@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Sequence
 from netdyno.analysis.found.exclusions import Fault
 from netdyno.analysis.found.gate import (
     METRIC_NAMES,
-    Decision,
     Faults,
+    GateDecision,
     GatedMetric,
     GateFindings,
-    Metric,
+    GateMetric,
+    GateOutcome,
     NoFigures,
-    Outcome,
     Unmeasured,
 )
 from netdyno.analysis.ranking import axes
@@ -34,8 +34,8 @@ from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
 
-PASSES: tuple[Outcome, ...] = ("better", "within")
-FAILS: tuple[Outcome, ...] = ("worse", "faulty")
+PASSES: tuple[GateOutcome, ...] = ("better", "within")
+FAILS: tuple[GateOutcome, ...] = ("worse", "faulty")
 RATES = ("throughput", "kept")
 FAULT_SHARE = 0.4
 """The share of the chance to err that the test of faults takes."""
@@ -43,7 +43,7 @@ SEVERAL_TRIALS = 2
 """The fewest trials without any answer that show a server to answer nothing."""
 
 
-def select_metrics(gate: Gate, scenario: Scenario) -> tuple[Metric, ...]:
+def select_metrics(gate: Gate, scenario: Scenario) -> tuple[GateMetric, ...]:
     """Return the metrics of a scenario that have a margin: in a closed loop no latency but the scenario's own, for a
     client that waits for its answer offers a slow server less."""
     return tuple(
@@ -53,7 +53,7 @@ def select_metrics(gate: Gate, scenario: Scenario) -> tuple[Metric, ...]:
     )
 
 
-def _is_uninformative(metric: Metric, scenario: Scenario) -> bool:
+def _is_uninformative(metric: GateMetric, scenario: Scenario) -> bool:
     return METRICS[metric].latency and scenario.arrivals == "closed" and metric != scenario.metric
 
 
@@ -117,7 +117,7 @@ def _explain_no_figures(part: ScenarioTrials, name: str) -> NoFigures | None:
     return NoFigures(_find_faults(part, name), reasons[0] if reasons else "")
 
 
-def decide_gate(line_outcomes: Sequence[Outcome]) -> Decision:
+def decide_gate(line_outcomes: Sequence[GateOutcome]) -> GateDecision:
     """Return the decision: one line that is worse fails the gate, whatever the others show; to pass, all have to."""
     if any(line_outcome in FAILS for line_outcome in line_outcomes):
         return "fails"
@@ -129,7 +129,7 @@ def _may_close(line: GatedMetric) -> bool:
 
 
 def _judge_line(
-    gate: Gate, part: ScenarioTrials, metric: Metric, level: float, faulty: Collection[tuple[str, str]]
+    gate: Gate, part: ScenarioTrials, metric: GateMetric, level: float, faulty: Collection[tuple[str, str]]
 ) -> GatedMetric:
     figures = collect_metric(part.ranked, metric)
     before, after = (figures.get(name, {}) for name in (gate.before, gate.after))
@@ -152,7 +152,7 @@ def _judge_line(
     )
 
 
-def _list_faults_behind(gate: Gate, part: ScenarioTrials, judged: Outcome) -> tuple[Fault, ...]:
+def _list_faults_behind(gate: Gate, part: ScenarioTrials, judged: GateOutcome) -> tuple[Fault, ...]:
     """Return the faults that an outcome comes from."""
     if judged not in ("faulty", "unsound"):
         return ()
@@ -165,8 +165,8 @@ def _find_faults(part: ScenarioTrials, name: str) -> tuple[Fault, ...]:
 
 
 def _judge_faults(
-    gate: Gate, part: ScenarioTrials, metric: Metric, faulty: Collection[tuple[str, str]]
-) -> Outcome | None:
+    gate: Gate, part: ScenarioTrials, metric: GateMetric, faulty: Collection[tuple[str, str]]
+) -> GateOutcome | None:
     """Return an outcome that needs no figure. A generator at its limit hides the speed of either server."""
     if (part.scenario.name, gate.before) in faulty:
         return "unsound"
@@ -269,7 +269,7 @@ def _is_faulty(trial: Trial) -> bool:
     return trial.status == "faulty" or bool(outcomes.unproven_faults(trial))
 
 
-def decide_outcome(interval: Interval | None, margin: float, better: Better) -> Outcome:
+def decide_outcome(interval: Interval | None, margin: float, better: Better) -> GateOutcome:
     """Return the outcome for the interval of a log ratio, after by before."""
     if interval is None:
         return "open"

@@ -38,7 +38,7 @@ from netdyno.store import write
 
 Show = Callable[[Trial, Verdict], None]
 """Shows every trial and its verdict."""
-Note = Callable[[str], None]
+ShowNotice = Callable[[str], None]
 """Shows a notice beside that."""
 
 
@@ -109,7 +109,7 @@ def execute(
     build: Path,
     argv: Sequence[str],
     show: Show,
-    note: Note,
+    note: ShowNotice,
 ) -> SearchResult:
     """Search; the experiment has one scenario with the server alone, and its `capacity` bounds the search."""
     context, folder = prepared.context, prepared.folder
@@ -131,7 +131,7 @@ def _search(
     canary: Canary,
     stored: write.Store,
     show: Show,
-    note: Note,
+    note: ShowNotice,
     trials: list[Trial],
 ) -> tuple[Answer | None, Reason | None, int]:
     """Search, and append each trial to `trials`."""

@@ -45,7 +45,7 @@ def resume(
     anyway: bool,
     permit: Callable[[Run], None],
     hosts: Hosts | None = None,
-) -> runner.Outcome:
+) -> runner.RunOutcome:
     """Resume a stored run. `permit` raises UserError where the user forbids the programs that the run would start
     beside the servers of this repository; nothing is started or connected to before. Raises UserError where nothing is
     left to do, where the run is still being made, or where something decisive differs without `anyway`."""
@@ -92,7 +92,7 @@ def resume(
         )
         execution = runner.Execution(run, cells, servers_by_name, context, canary, stored, display, to_trace, hosts)
         interrupted = execution.carry_out()
-    return runner.Outcome(run.run_id, path.parent, interrupted)
+    return runner.RunOutcome(run.run_id, path.parent, interrupted)
 
 
 def _check_options(planned: Experiment, cells: Sequence[Cell]) -> None:

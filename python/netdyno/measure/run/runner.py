@@ -54,7 +54,7 @@ class Interrupted(KeyboardInterrupt):
         self.exit_code = 128 + signal_number
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """The result of a run: its folder, and the signal's exit code where it was interrupted."""
 
     run_id: str
@@ -74,7 +74,7 @@ def execute(
     foreign_load: ForeignLoad = "strike-out",
     trace: Trace = "auto",
     hosts: Hosts | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Run an experiment. `servers` and `clients` are the contestants that its cells name; `foreign_load` decides on a
     trial that shared the machine, `trace` whether system calls are traced afterwards; `hosts` has the hosts of a
     cluster to run on. Raises UserError before the first trial where something cannot work."""
@@ -115,7 +115,7 @@ def execute(
         canary = Canary(canary_path(build), context.pinning, folder)
         execution = Execution(run, cells, servers_by_name, context, canary, stored, display, to_trace, hosts)
         interrupted = execution.carry_out()
-    return Outcome(run_id, folder, interrupted)
+    return RunOutcome(run_id, folder, interrupted)
 
 
 @dataclass

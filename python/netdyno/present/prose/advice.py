@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from netdyno.analysis.found.advice import Advice, Along, Kept, Outcome, TermKept
+from netdyno.analysis.found.advice import Advice, Along, Kept, ObjectiveOutcome, TermKept
 from netdyno.analysis.found.flips import FlipFound
 from netdyno.kit import quantities
 from netdyno.kit.quantities import listed, plural
@@ -18,7 +18,7 @@ MOST_NAMED = 4
 MADE = "made for this question"
 BUSY = 0.03
 """The share of the cores that other programs used, as in the audit foreign_load."""
-OUTCOMES: Mapping[Outcome, str] = {"meets": "is met", "breaks": "is not met", "open": "is undecided"}
+OUTCOMES: Mapping[ObjectiveOutcome, str] = {"meets": "is met", "breaks": "is not met", "open": "is undecided"}
 
 
 def describe_advice(advice: Advice) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def _describe_objective(advice: Advice) -> tuple[str, ...]:
     if not advice.slo:
         return ()
     objective_text = _format_objective(advice)
-    by_outcome: dict[Outcome, list[str]] = {"meets": [], "open": [], "breaks": []}
+    by_outcome: dict[ObjectiveOutcome, list[str]] = {"meets": [], "open": [], "breaks": []}
     for contestant in advice.kept:
         by_outcome[contestant.outcome].append(contestant.contestant)
     text = {

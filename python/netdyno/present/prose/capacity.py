@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from netdyno.analysis.capacity.search import Outcome
+from netdyno.analysis.capacity.search import SearchOutcome
 from netdyno.analysis.found.capacity import (
     Answer,
     At,
@@ -21,7 +21,7 @@ from netdyno.kit import quantities
 from netdyno.model.objective import Objective
 from netdyno.model.outcomes import OF_OTHERS
 
-OUTCOME_WORDS: dict[Outcome, str] = {
+OUTCOME_WORDS: dict[SearchOutcome, str] = {
     "held": "held",
     "failed": "failed",
     "generator": "generator at its limit",

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from netdyno.analysis.found.gate import Decision, Faults, GatedMetric, GateFindings, NoFigures, Outcome, Unmeasured
+from netdyno.analysis.found.gate import (
+    Faults,
+    GateDecision,
+    GatedMetric,
+    GateFindings,
+    GateOutcome,
+    NoFigures,
+    Unmeasured,
+)
 from netdyno.kit import quantities
 from netdyno.kit.quantities import percent_change, plural, share
 from netdyno.measure.trial import wrong_reply
@@ -15,7 +23,7 @@ from netdyno.model.options import settings
 from netdyno.present.prose import faults as fault_words
 from netdyno.present.prose import ranking
 
-OUTCOMES: Mapping[Outcome, str] = {
+OUTCOMES: Mapping[GateOutcome, str] = {
     "better": "better",
     "within": "within the margin",
     "worse": "worse",
@@ -24,7 +32,7 @@ OUTCOMES: Mapping[Outcome, str] = {
     "bound": "not decided: the generator was at its limit",
     "unsound": "not decided: the old server was faulty",
 }
-DECISIONS: Mapping[Decision, str] = {
+DECISIONS: Mapping[GateDecision, str] = {
     "passes": "No metric is worse by more than its margin.",
     "fails": "The new server is worse by more than the margin.",
     "open": "Not decided.",
