@@ -64,7 +64,7 @@ class FirstRequests(NamedTuple):
     send: Send
 
 
-class FirstReplies(NamedTuple):
+class FirstReplies(msgspec.Struct, frozen=True):
     """The experiment with what is verified of replies, and at which rate; how many replies a second each of the user's
     own servers gave to the first requests, at most; and the servers that closed each connection after a reply."""
 
@@ -84,7 +84,7 @@ class FirstReplies(NamedTuple):
         )
 
 
-class _Replies(NamedTuple):
+class _Replies(msgspec.Struct, frozen=True):
     """The first bodies by scenario, None where equal URLs have replies of different lengths; the replies a second of a
     closed loop by scenario, and the most of all; and whether each connection was closed after a reply."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from typing import get_args
+
+import msgspec
 
 from netdyno.analysis.notices.functions import FunctionShares, rank_functions
 from netdyno.kit import quantities
@@ -31,7 +33,7 @@ _RUNTIME_NOTES: dict[Runtime, str] = {
 assert set(_RUNTIME_NOTES) == set(get_args(Runtime))
 
 
-class ProfileView(NamedTuple):
+class ProfileView(msgspec.Struct, frozen=True):
     """What servers compute, or what they wait for: notes by server, and functions by their shares."""
 
     title: str
