@@ -20,12 +20,12 @@ from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.run import Analysis, AuditTally, Counts, MachineUse
 from netdyno.analysis.gate.judge_gate import judge as judge_gate
 from netdyno.analysis.notices import canary, retries
-from netdyno.analysis.ranking import answers, stopping
+from netdyno.analysis.ranking import stopping
 from netdyno.analysis.scenario import derive_findings, read_client
 from netdyno.analysis.trials import measured
 from netdyno.analysis.trials.split import split
 from netdyno.kit import quantities
-from netdyno.kit.statistics import stats
+from netdyno.kit.statistics import looks, stats
 from netdyno.model import outcomes
 from netdyno.model.experiment import Experiment
 from netdyno.model.levels import level_key, level_label
@@ -47,7 +47,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         derive_findings(
             part,
             ending,
-            answers.halve_for_looks(level) if part.scenario.name in experiment.looked_again else level,
+            looks.halve_level(level) if part.scenario.name in experiment.looked_again else level,
             tuple(flip for flip in flips if flip.question == part.scenario.name),
         )
         for part, ending in zip(parts, endings, strict=True)

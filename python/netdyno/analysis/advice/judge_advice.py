@@ -20,7 +20,7 @@ from netdyno.analysis.ranking.samples import collect_metric
 from netdyno.analysis.scenario import compute_block_seconds
 from netdyno.analysis.trials.peers import group_peers
 from netdyno.analysis.trials.split import ScenarioTrials
-from netdyno.kit.statistics import stats
+from netdyno.kit.statistics import looks, stats
 from netdyno.kit.statistics.block_counts import ADVICE_LOOKS
 from netdyno.kit.statistics.stats import Better, Comparison, Interval
 from netdyno.model import objective
@@ -34,7 +34,7 @@ THROUGHPUT = "throughput"
 
 def divide_level(advise: Advise, level: float = stats.LEVEL) -> float:
     """Return the ranking's share of the level at each look; an objective has as much again."""
-    return level / (len(ADVICE_LOOKS) + 1) / (2 if advise.slo else 1)
+    return looks.divide_level(level, ADVICE_LOOKS, at_end=True) / (2 if advise.slo else 1)
 
 
 def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials, level: float = stats.LEVEL) -> Advice:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from netdyno.analysis.found.ranking import Axis, AxisRatio, Decision, Standing, TradeOff
-from netdyno.kit.statistics import stats
+from netdyno.kit.statistics import looks, stats
 from netdyno.kit.statistics.stats import Better, Comparison, Interval
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
@@ -32,12 +32,6 @@ def find_comparison(first: str, second: str, family: Sequence[Comparison]) -> Co
 def _turn(comparison: Comparison) -> Comparison:
     interval = comparison.interval and Interval(1 / comparison.interval.high, 1 / comparison.interval.low)
     return replace(comparison, a=comparison.b, b=comparison.a, ratio=1 / comparison.ratio, interval=interval)
-
-
-def halve_for_looks(level: float) -> float:
-    """Return the level of a further look, which is taken because the first left something open: a whole one would call
-    equals different in more than 6% of runs (docs/adr/statistics.md)."""
-    return level / 2
 
 
 class Basis(msgspec.Struct, frozen=True):
@@ -165,7 +159,7 @@ def _count_blocks_needed(basis: Basis, decision: Decision) -> dict[str, int]:
     for rival in rivals:
         if (comparison := find_comparison(first, rival, basis.family)) is None:
             continue
-        needed = stats.blocks_to_settle(comparison, margin, halve_for_looks(basis.level), rival_count)
+        needed = stats.blocks_to_settle(comparison, margin, looks.halve_level(basis.level), rival_count)
         if needed is None:
             return {}
         more[rival] = max(0, needed - comparison.blocks)

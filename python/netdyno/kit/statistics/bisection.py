@@ -158,4 +158,4 @@ def _is_narrow(bracket: Sequence[LevelContrast], bounds: Bounds, between: Betwee
 def _estimate_needed_blocks(by_block: Mapping[int, float], level: float) -> int | None:
     if len(by_block) < FEWEST_BLOCKS:
         return None
-    return stats.blocks_to_leave_out(_to_pairs(by_block), 0.0, level / len(FLIP_LOOKS))
+    return stats.blocks_to_leave_out(_to_pairs(by_block), 0.0, looks.divide_level(level, FLIP_LOOKS))

@@ -1,5 +1,5 @@
-"""An interval that holds however often it is looked at: the looks come after fixed numbers of blocks, and each takes an
-equal share of the chance to err. Pure functions of numbers.
+"""The looks of every decision, and what each may spend of the chance to err: they come after fixed numbers of blocks
+(block_counts.py), and each takes an equal share. Pure functions of numbers.
 
 By the union bound, the chance that any look misses the truth is at most the level, however the looks depend on each
 other and whatever ends them. docs/adr/gate.md says why."""
@@ -7,6 +7,7 @@ other and whatever ends them. docs/adr/gate.md says why."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,15 +17,35 @@ from netdyno.kit.statistics.precision import up_to
 from netdyno.kit.statistics.stats import Interval, Pairs
 
 
-def looks(pairs: Pairs, level: float, counts: Sequence[int] = GATE_LOOKS) -> Iterator[Interval]:
-    """Yield the interval of the mean at each look so far. All hold the truth with the chance 1 - level."""
+class LookRecord(NamedTuple):
+    """A look: the blocks that it came after, the level that it spent, and the interval that it saw."""
+
+    blocks: int
+    level: float
+    interval: Interval
+
+
+def divide_level(level: float, counts: Sequence[int], *, at_end: bool = False) -> float:
+    """Return the share of one look. `at_end`: the end of the time is one more, which may come between two."""
+    return level / (len(counts) + at_end)
+
+
+def halve_level(level: float) -> float:
+    """Return the level of a further look, which is taken because the first left something open: a whole one would call
+    equals different in more than 6% of runs (docs/adr/statistics.md)."""
+    return level / 2
+
+
+def record(pairs: Pairs, level: float, counts: Sequence[int] = GATE_LOOKS) -> Iterator[LookRecord]:
+    """Yield each look at the mean so far. All intervals hold the truth with the chance 1 - level."""
+    share = divide_level(level, counts)
     blocks = np.unique(pairs.blocks)
     for count in counts:
         if count > len(blocks):
             return
-        interval = stats.mean_interval(up_to(pairs, int(blocks[count - 1])), level / len(counts))
+        interval = stats.mean_interval(up_to(pairs, int(blocks[count - 1])), share)
         if interval is not None:
-            yield interval
+            yield LookRecord(count, share, interval)
 
 
 def is_more_often(events: Sequence[bool], other_events: Sequence[bool], level: float) -> bool:
@@ -43,11 +64,8 @@ def held(pairs: Pairs, level: float, counts: Sequence[int] = GATE_LOOKS) -> Inte
     """Return the intersection of the intervals of all looks, for all hold together; None before the first. Where they
     contradict each other (with the chance `level`, or because the measured value has changed), the last one alone."""
     intersection: Interval | None = None
-    for interval in looks(pairs, level, counts):
-        both = (
-            interval
-            if intersection is None
-            else Interval(max(intersection.low, interval.low), min(intersection.high, interval.high))
-        )
+    for look in record(pairs, level, counts):
+        before, interval = intersection or look.interval, look.interval
+        both = Interval(max(before.low, interval.low), min(before.high, interval.high))
         intersection = both if both.low <= both.high else interval
     return intersection
