@@ -9,10 +9,10 @@ import pytest
 
 from netdyno.measure.run.announcement import describe_questions, format_announcement
 from netdyno.measure.run.preparation import leave_out_repeats
-from netdyno.measure.run.runner import apply_overrides
 from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import Pinning
 from netdyno.question import experiment
+from netdyno.question.blocks import apply_overrides
 from netdyno.question.contestants.contestants import discover
 from netdyno.question.experiment import find_experiments_folder
 

@@ -20,7 +20,7 @@ from netdyno.analysis.ranking import stopping
 from netdyno.analysis.trials.split import select_part
 from netdyno.kit.errors import UserError
 from netdyno.kit.statistics import block_counts
-from netdyno.measure.run import further_look, resume, runner
+from netdyno.measure.run import next_cells, resume, runner
 from netdyno.measure.run.progress import Progress
 from netdyno.measure.run.schedule import Schedule
 from netdyno.measure.trial.context import TrialContext
@@ -143,7 +143,7 @@ def test_what_few_more_blocks_would_decide_is_decided_after_the_budget(
     tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here 28 s are for a further look: five blocks of 5.2 s, and not six."""
-    monkeypatch.setattr(further_look, "SHARE_OF_BUDGET", 0.45)
+    monkeypatch.setattr(next_cells, "SHARE_OF_BUDGET", 0.45)
     for noise, more, last in ((0.05, None, 11), (0.076, 5, 16), (0.078, 6, 11)):
         spread(echo=noise)
         run = load(execute(timed("echo", budget_s=62.0), tmp_path / f"{noise}", fake_build))
@@ -155,7 +155,7 @@ def test_what_few_more_blocks_would_decide_is_decided_after_the_budget(
         assert run.finished_at is not None
 
 
-def test_after_a_further_look_less_is_proven_of_the_same_figures(
+def test_after_a_next_cells_less_is_proven_of_the_same_figures(
     tmp_path: Path, fake_build: Path, spread: Spread
 ) -> None:
     """The level is shared between both looks (docs/adr/statistics.md)."""
@@ -168,20 +168,20 @@ def test_after_a_further_look_less_is_proven_of_the_same_figures(
     assert twice.low < once.low < once.high < twice.high
 
 
-def test_a_further_look_is_the_last_though_one_more_block_would_decide(
+def test_a_next_cells_is_the_last_though_one_more_block_would_decide(
     tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(further_look, "_count_needed", lambda *_: {1})
+    monkeypatch.setattr(next_cells, "_count_needed", lambda *_: {1})
     spread(echo=0.076)
     assert blocks_of(load(execute(timed("echo", budget_s=62.0), tmp_path, fake_build)), "echo")[-1] == 12
 
 
-def test_further_looks_share_a_tenth_of_the_budget(
+def test_next_cellss_share_a_tenth_of_the_budget(
     tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of 130 s, 13 s are two blocks: one needs one more, another two, and a third none."""
     more: dict[str, set[int]] = {"one": {1, 30}, "two": {2}, "none": set()}
-    monkeypatch.setattr(further_look, "_count_needed", lambda _, scenario: more[scenario.name])
+    monkeypatch.setattr(next_cells, "_count_needed", lambda _, scenario: more[scenario.name])
     spread(one=0.05, two=0.05, none=0.05)
     run = load(execute(timed(*more, budget_s=130.0), tmp_path, fake_build))
     in_time = [trial for trial in run.trials if trial.block <= 6 + (130 - 3 * 6 * 5.2) // 5.2]
@@ -189,7 +189,7 @@ def test_further_looks_share_a_tenth_of_the_budget(
     assert [trial.scenario for trial in further] == ["one", "one"]
 
 
-def test_an_interrupted_further_look_is_resumed_and_not_taken_twice(
+def test_an_interrupted_next_cells_is_resumed_and_not_taken_twice(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measure = trials_with({"echo": 0.076})
@@ -199,7 +199,7 @@ def test_an_interrupted_further_look_is_resumed_and_not_taken_twice(
             signal.raise_signal(signal.SIGINT)
         return measure(cell, scenario, contestant, context)
 
-    monkeypatch.setattr(further_look, "_count_needed", lambda *_: {1})
+    monkeypatch.setattr(next_cells, "_count_needed", lambda *_: {1})
     monkeypatch.setattr(runner, "run_trial", interrupted)
     outcome = execute(timed("echo", budget_s=62.0), tmp_path, fake_build)
     assert (outcome.interrupted, len(load(outcome).trials)) == (130, 23)

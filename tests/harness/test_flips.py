@@ -21,7 +21,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose.flips import describe_flip
-from netdyno.question import experiment
+from netdyno.question import blocks, experiment
 from netdyno.question.plan import Cell
 from netdyno.store import read, schema
 from tests.support.builders.made_blocks import NAMES, RunTrial, Silent, execute, permit
@@ -154,7 +154,7 @@ def test_blocks_of_the_command_line_are_all_that_a_level_has(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path
 ) -> None:
     monkeypatch.setattr(runner, "run_trial", crossing_at(55))
-    outcome = execute(runner.apply_overrides(load_experiment(), 2, None, None), tmp_path, fake_build, trace="never")
+    outcome = execute(blocks.apply_overrides(load_experiment(), 2, None, None), tmp_path, fake_build, trace="never")
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert set(Counter(trial.levels["connections"] for trial in run.trials).values()) == {4}
     assert "undecided" in describe_flip(analyse(run).flips[0])

@@ -22,7 +22,7 @@ import pytest
 from netdyno.analysis.compare import differences
 from netdyno.kit.errors import UserError
 from netdyno.measure.machine import digests
-from netdyno.measure.run import changes, resume, runner, schedule
+from netdyno.measure.run import changes, next_cells, resume, runner
 from netdyno.measure.trial import canary, traced
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant, Own
@@ -167,7 +167,7 @@ def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_reported_as_
     monkeypatch.setenv("FAKE_CANARY", f"speeds:{speeds}")
     monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
     monkeypatch.setattr(canary, "MOST_TAKES", 2)
-    monkeypatch.setattr(schedule, "MOST_TRIES", 1)  # retries are another test's
+    monkeypatch.setattr(next_cells, "MOST_TRIES", 1)  # retries are another test's
     monkeypatch.setattr(runner, "run_trial", interrupted)
     one_block = asked("echo", factors={"connections": (1, 2, 3, 4, 5)}).with_each(precision=None, blocks=1)
     path = execute(one_block, tmp_path / "results", fake_build, foreign_load="strike-out").folder / schema.FILE_NAME

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis.found.notices import Retries
 from netdyno.analysis.notices import retries
-from netdyno.measure.run import runner, schedule
+from netdyno.measure.run import next_cells, runner, schedule
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
@@ -139,7 +139,7 @@ def test_in_a_large_block_a_cell_is_tried_so_often_and_no_more(
     """Eight cells have room for 48 more tries; the one that is always disturbed has 40 in all."""
     disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.levels["connections"] == 1)
     run = stored(execute(fixed("echo", blocks=1, factors={"connections": (1, 2, 3, 4)}), tmp_path, fake_build))
-    assert max(trial.attempt for trial in run.trials) == schedule.MOST_TRIES == 40
+    assert max(trial.attempt for trial in run.trials) == next_cells.MOST_TRIES == 40
 
 
 def test_what_fails_while_no_other_is_seen_is_tried_a_few_times_only(
@@ -149,7 +149,7 @@ def test_what_fails_while_no_other_is_seen_is_tried_a_few_times_only(
     unfit = Audit(name="observation", passed=False, detail="read 1.6 s apart")
     disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.levels["connections"] == 1, by=unfit)
     run = stored(execute(fixed("echo", blocks=1, factors={"connections": (1, 2, 3, 4)}), tmp_path, fake_build))
-    assert max(trial.attempt for trial in run.trials) == schedule.TRIES_ALONE == 8
+    assert max(trial.attempt for trial in run.trials) == next_cells.TRIES_ALONE == 8
 
 
 def test_where_foreign_load_is_counted_nothing_is_retried(

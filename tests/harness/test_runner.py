@@ -17,7 +17,7 @@ import pytest
 from netdyno.kit.errors import UserError
 from netdyno.kit.paths import ROOT
 from netdyno.measure.machine.links import link_check
-from netdyno.measure.run import preparation, runner, schedule
+from netdyno.measure.run import interrupts, next_cells, preparation, runner
 from netdyno.measure.run.progress import Progress
 from netdyno.measure.trial import canary, traced
 from netdyno.model import outcomes
@@ -26,6 +26,7 @@ from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.outcomes import verdict
 from netdyno.model.trial import Traced, Trial
+from netdyno.question import blocks
 from netdyno.question.plan import Cell
 from netdyno.store import read, schema
 
@@ -285,7 +286,7 @@ def slow_for_a_while(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FAKE_CANARY", f"speeds:{speeds}")
     monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
     monkeypatch.setattr(canary, "MOST_TAKES", 2)
-    monkeypatch.setattr(schedule, "MOST_TRIES", 1)  # retries are another test's (test_retries.py)
+    monkeypatch.setattr(next_cells, "MOST_TRIES", 1)  # retries are another test's (test_retries.py)
 
 
 SIX = {"connections": (1, 2, 3, 4, 5, 6)}
@@ -353,7 +354,7 @@ def test_a_canary_that_fails_strikes_out_and_does_not_end_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("FAKE_CANARY", "fails")
-    monkeypatch.setattr(schedule, "MOST_TRIES", 1)
+    monkeypatch.setattr(next_cells, "MOST_TRIES", 1)
     requested = experiment.with_each(blocks=1)
     outcome = execute(requested, [contestant], tmp_path, fake_build, RecordingDisplay(), "strike-out")
     run = read.load(outcome.folder / schema.FILE_NAME)
@@ -426,10 +427,10 @@ def test_a_results_folder_that_cannot_be_made_is_one_clear_line() -> None:
 
 
 def test_wishes_replace_what_the_file_says(experiment: Experiment) -> None:
-    changed = runner.apply_overrides(experiment, 7, 0.5, None)
+    changed = blocks.apply_overrides(experiment, 7, 0.5, None)
     assert (changed.blocks, changed.seed) == (7, experiment.seed)
     assert [scenario.duration_s for scenario in changed.scenarios] == [0.5]
-    assert runner.apply_overrides(experiment, None, None, 9) == msgspec.structs.replace(experiment, seed=9)
+    assert blocks.apply_overrides(experiment, None, None, 9) == msgspec.structs.replace(experiment, seed=9)
 
 
 @pytest.mark.usefixtures("strace_program")
@@ -476,9 +477,9 @@ def test_a_signal_that_came_in_a_finaliser_ends_the_run_at_the_next_trial() -> N
         def __del__(self) -> None:
             signal.raise_signal(signal.SIGINT)
 
-    with runner.raise_on_signals() as raise_again:
+    with interrupts.raise_on_signals() as raise_again:
         raise_again()
         finalised = Finalised()
         del finalised  # Python prints what is raised there, and goes on
-        with pytest.raises(runner.Interrupted):
+        with pytest.raises(interrupts.Interrupted):
             raise_again()

@@ -19,7 +19,7 @@ from netdyno.measure.machine.foreign_programs import ForeignPrograms, ForeignTim
 from netdyno.measure.machine.pinning import may_run_realtime
 from netdyno.measure.machine.server_processes import ProcessCpu
 from netdyno.measure.run import runner
-from netdyno.measure.run.runner import Interrupted, raise_on_signals
+from netdyno.measure.run.interrupts import Interrupted, raise_on_signals
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.trial import record_skip

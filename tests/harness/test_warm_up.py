@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from netdyno.measure.machine import cpu_share, jit
-from netdyno.measure.run import resume, runner
+from netdyno.measure.run import interrupts, resume
 from netdyno.measure.trial import warm_up
 from netdyno.measure.trial.context import TrialContext, key
 from netdyno.measure.trial.trial import run_trial
@@ -174,7 +174,7 @@ def test_an_interruption_ends_the_probe_and_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def interrupted(*_: object) -> None:
-        raise runner.Interrupted(2)
+        raise interrupts.Interrupted(2)
 
     monkeypatch.setattr(warm_up, "measure", interrupted)
     recorder = RecordingDisplay()

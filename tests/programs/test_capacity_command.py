@@ -16,7 +16,7 @@ import pytest
 from netdyno.analysis.analysis import analyse
 from netdyno.kit.paths import build_dir
 from netdyno.measure.audits import neighbour, of_trial
-from netdyno.measure.run import schedule
+from netdyno.measure.run import next_cells
 from netdyno.measure.trial import canary
 from netdyno.model import outcomes
 from netdyno.model.run import Run
@@ -105,12 +105,13 @@ def test_beside_others_a_step_is_retried_as_in_a_run_and_the_end_says_what_helps
     """The tries of a run, and three of the search."""
     monkeypatch.setattr(of_trial, "FOREIGN_SHARE", -1e9)
     monkeypatch.setattr(of_trial, "FOREIGN_FLOOR_S", -1e9)
-    monkeypatch.setattr(schedule, "MOST_TRIES", 10)
+    monkeypatch.setattr(next_cells, "MOST_TRIES", 10)
     assert search(tmp_path, "--json", "--foreign-load", "strike-out") == 1
     printed = json.loads(capsys.readouterr().out)
     assert [step["outcome"] for step in printed["steps"]] == ["disturbed"] * 12
     assert printed["ending"] == "disturbed"
     assert printed["sentence"].endswith("; end the other programs, or measure beside them (--foreign-load count)")
+    assert answer(analyse(stored(tmp_path)).scenarios[0]).sentence == f"{printed['sentence']}."
 
 
 @pytest.mark.usefixtures("undrawn")

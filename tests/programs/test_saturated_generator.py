@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from netdyno.kit.paths import build_dir
-from netdyno.measure.run import runner, schedule
+from netdyno.measure.run import next_cells, runner
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.present.terminal.display import PlainDisplay
@@ -40,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         size=29,
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schedule, "MOST_TRIES", 1)  # retries would not lift the limit of the generator
+        patch.setattr(next_cells, "MOST_TRIES", 1)  # retries would not lift the limit of the generator
         outcome = runner.execute(
             Experiment(name="saturated", question="Who is faster than can be asked?", scenarios=(scenario,)),
             (fast, slow),

@@ -277,7 +277,7 @@ class Experiment(Frozen):
     stored before there was one."""
     time_budget_s: Annotated[Number | None, Option(TIME, "Add blocks for this long, such as 20m.", "experiment")] = None
     """The time within which blocks beyond the planned ones must end; one that would end later does not begin
-    (measure/run/schedule.py)."""
+    (measure/run/next_cells.py)."""
     time_limit_s: Annotated[
         Number | None,
         Option(TIME, "Begin no block that would end later, even if planned ones are missing.", "experiment"),
@@ -292,7 +292,7 @@ class Experiment(Frozen):
     advise: Advise | None = None
     """The question of a run that goes on with the contestants that may still be chosen."""
     looked_again: tuple[str, ...] = ()
-    """The scenarios of a run that got a further look after its budget of time (measure/run/further_look.py)."""
+    """The scenarios of a run that got a further look after its budget of time (measure/run/next_cells.py)."""
 
     @property
     def blocks(self) -> int:

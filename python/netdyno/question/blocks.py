@@ -1,7 +1,7 @@
 """The number of blocks of a run: the one in its experiment, or as many as the requested precision takes.
 
 The blocks that every scenario has are planned before the first trial. A scenario with a `precision` goes on after them,
-block by block (measure/run/schedule.py), until its intervals are narrow enough (statistics/precision.py) or its budget
+block by block (measure/run/next_cells.py), until its intervals are narrow (statistics/precision.py) or its budget
 ends. docs/adr/adaptive-precision.md says why, with simulations."""
 
 from __future__ import annotations
@@ -71,6 +71,22 @@ def replace_number(experiment: Experiment, blocks: int) -> Experiment:
         for scenario in experiment.scenarios
     )
     return msgspec.structs.replace(experiment, scenarios=scenarios)
+
+
+def apply_overrides(
+    experiment: Experiment,
+    number: int | None,
+    duration_s: float | None,
+    seed: int | None,
+    precision: float | None = None,
+) -> Experiment:
+    """Return the experiment with the options of the command line; None leaves what the file says. `number` is that of
+    the blocks."""
+    overrides = {"duration_s": duration_s, "precision": precision}
+    changed = experiment.with_each(**{key: value for key, value in overrides.items() if value is not None})
+    if number is not None:
+        changed = replace_number(changed, number)
+    return changed if seed is None else msgspec.structs.replace(changed, seed=seed)
 
 
 def _has_open_end(scenario: Scenario) -> bool:

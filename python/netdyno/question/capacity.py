@@ -48,6 +48,20 @@ def list_search_options(experiment: Experiment, plan: CapacityPlan) -> dict[str,
     return words | {name: str(value) for name, value in scenario.server.items()}
 
 
+def to_level(rate_hz: float | str) -> int | float:
+    """Return a rate as a level: whole numbers read better, and most rates are whole."""
+    rate = float(rate_hz)
+    return int(rate) if rate.is_integer() else rate
+
+
+def add_rate(experiment: Experiment, rate: int | float, block: int) -> Experiment:
+    """Return the experiment of a search as if a trial had been planned: with its rate, in order, and its block."""
+    (scenario,) = experiment.scenarios
+    rates = tuple(sorted({*map(to_level, scenario.factors[RATE]), rate}))
+    factors, blocks = {**scenario.factors, RATE: rates}, max(scenario.blocks, block)
+    return experiment.with_each(factors=factors, blocks=blocks)
+
+
 def select_coordinates(scenario: Scenario, levels: Mapping[str, type_level]) -> dict[str, type_level]:
     """Return the levels of a figure of the scenario's metric: all of a trial's; a capacity is found among the rates and
     has no rate."""

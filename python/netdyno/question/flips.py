@@ -1,7 +1,7 @@
 """The `[[flip]]` tables of an experiment file (docs/experiments.md), and the levels between their ends.
 
 A flip's ends are levels of its factor from the start; those between follow from the measurements
-(measure/run/schedule.py). A key or value that is not understood is an error that names the file, the flip, the key and
+(measure/run/next_cells.py). A key or value that is unknown is an error that names the file, the flip, the key and
 the nearest valid one."""
 
 from __future__ import annotations

@@ -14,29 +14,39 @@ from rich import box
 from rich.table import Table
 
 from netdyno.analysis.capacity.compare_capacities import find_carried
-from netdyno.analysis.capacity.judge_capacity import Verdict
-from netdyno.analysis.found.capacity import Answer, Ending
+from netdyno.analysis.capacity.fill import summarise_search
+from netdyno.analysis.capacity.judge_capacity import Verdict, judge
+from netdyno.analysis.found.capacity import Answer, Ending, Searched
+from netdyno.analysis.found.notices import Company
+from netdyno.analysis.notices.company import find_neighbours
+from netdyno.analysis.trials.split import split
 from netdyno.kit import quantities
 from netdyno.kit.paths import build_dir
 from netdyno.kit.units import clock_after, format_duration
 from netdyno.measure.machine import topology
 from netdyno.measure.run import capacity_search, needed
-from netdyno.measure.run.capacity_search import PreparedSearch, SearchResult
+from netdyno.measure.run.capacity_search import PreparedSearch
+from netdyno.measure.run.progress import Progress
 from netdyno.measure.trial.first_requests import FirstReplies
 from netdyno.model import objective as slo
+from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.metrics import METRICS
+from netdyno.model.objective import Objective
 from netdyno.model.trial import Trial
 from netdyno.present.findings_json import convert_company
 from netdyno.present.plain import make_plain
-from netdyno.present.prose import company, ground, replies
+from netdyno.present.prose import ground, replies
 from netdyno.present.prose.capacity import OUTCOME_WORDS, describe_answer, explain_failure, format_rate
 from netdyno.present.prose.capacity_comparison import describe_comparison, format_carried
+from netdyno.present.prose.company import list_caveats
 from netdyno.present.terminal.console import Console
 from netdyno.question import plan
 from netdyno.question.capacity import RATE
 from netdyno.question.contestants import contestants
+from netdyno.store import read
+from netdyno.store.schema import FILE_NAME
 from netdyno.verbs import run as run_command
 from netdyno.verbs.capacity_plan import CapacityRequest, narrow, plan_searches
 
@@ -47,14 +57,41 @@ ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
 
 
 class CompletedSearch(msgspec.Struct, frozen=True):
-    """The result of a search, its steps for programs, its answer in words, its report, and its trials."""
+    """The result of a search: its steps for programs and its trials, its answer with that in words, its report, and the
+    company that it was measured in. `interrupted`: the exit code of the signal that cut it short, else 0."""
 
     server: Contestant
-    outcome: SearchResult
+    run_id: str
+    interrupted: int
+    answer: Answer | None
     steps: list[dict[str, object]]
     sentence: str
     report: Path | None
     trials: list[Trial]
+    company: Company | None
+
+
+class StepDisplay:
+    """Prints a line for each step of a search, and remembers its trials."""
+
+    def __init__(self, console: Console, objective: Objective, scenario: Scenario) -> None:
+        self.trials: list[Trial] = []
+        self.steps: list[dict[str, object]] = []
+        self._console, self._objective, self._scenario = console, objective, scenario
+
+    def begin(self, text: str) -> None: ...
+    def trial_started(self, cell: plan.Cell, progress: Progress) -> None: ...
+    def throughput(self, completed: int, seconds: float) -> None: ...
+    def close(self) -> None: ...
+
+    def trial_done(self, trial: Trial, _progress: Progress) -> None:
+        verdict = judge(trial, self._objective, self._scenario)
+        self.trials.append(trial)
+        self.steps.append(as_json(trial, verdict))
+        self.note(format_step(len(self.steps), trial, verdict))
+
+    def note(self, text: str) -> None:
+        self._console.print(text, markup=False)
 
 
 def run(request: CapacityRequest, argv: Sequence[str]) -> int:
@@ -67,13 +104,13 @@ def run(request: CapacityRequest, argv: Sequence[str]) -> int:
     for text in introduce(experiment, len(servers)):
         console.print(text, markup=False)
     searches = _search_all(request, experiment, servers, console, argv, build)
-    if len(servers) > 1 and not searches[-1].outcome.interrupted:
+    if len(servers) > 1 and not searches[-1].interrupted:
         _print_comparison(searches, console)
     if request.as_json:
         documents = [_encode_search(request, search) for search in searches]
         print(json.dumps(documents[0] if len(servers) == 1 else {"searches": documents}), flush=True)
-    return searches[-1].outcome.interrupted or (
-        0 if all(search.outcome.answer and search.outcome.answer.ending in ANSWERS for search in searches) else 1
+    return searches[-1].interrupted or (
+        0 if all(search.answer and search.answer.ending in ANSWERS for search in searches) else 1
     )
 
 
@@ -102,7 +139,7 @@ def _search_all(
             request, narrow(first.experiment, server, request.asked, rate_hz), server, prepared, console, argv
         )
         searches.append(search)
-        if search.outcome.answer is None:
+        if search.answer is None:
             break
     return searches
 
@@ -116,35 +153,32 @@ def _search(
     argv: Sequence[str],
 ) -> CompletedSearch:
     """Search for the capacity of a server, and print its steps and its answer."""
-    steps: list[dict[str, object]] = []
-    trials: list[Trial] = []
-
-    def show(trial: Trial, verdict: Verdict) -> None:
-        trials.append(trial)
-        steps.append(as_json(trial, verdict))
-        console.print(format_step(len(steps), trial, verdict), markup=False)
-
-    outcome = capacity_search.execute(
-        experiment,
-        server,
-        prepared,
-        build=build_dir(),
-        argv=argv,
-        show=show,
-        note=lambda text: console.print(text, markup=False),
-    )
     objective = slo.parse(request.asked["slo"], "--slo")
-    sentence = describe_answer(server.name, objective, outcome.answer, outcome.why) if outcome.answer else ""
-    report = run_command.write_report([str(outcome.folder)], request.results) if steps else None
-    if outcome.answer is None:
-        print(f"interrupted: {quantities.plural(len(steps), 'trial')} stored in {outcome.folder}", file=sys.stderr)
+    display = StepDisplay(console, objective, experiment.scenarios[0])
+    outcome = capacity_search.execute(experiment, server, prepared, build=build_dir(), argv=argv, display=display)
+    searched = None if outcome.interrupted else _read_answer(outcome.folder)
+    answer = searched.answer if searched else None
+    sentence = describe_answer(server.name, objective, answer, searched.why) if searched and answer else ""
+    report = run_command.write_report([str(outcome.folder)], request.results) if display.steps else None
+    company = find_neighbours([trial for trial in display.trials if not outcomes.disturbances(trial)])
+    if answer is None:
+        stored = quantities.plural(len(display.steps), "trial")
+        print(f"interrupted: {stored} stored in {outcome.folder}", file=sys.stderr)
     else:
         console.print(f"{sentence}.", markup=False, style="bold")
-        for text in (*_list_advice(outcome.answer, experiment), *_list_caveats(outcome)):
+        for text in (*_list_advice(answer, experiment), *_list_caveats(company)):
             console.print(text, markup=False)
     if report is not None:
         console.print(f"report: {report}", markup=False)
-    return CompletedSearch(server, outcome, steps, sentence, report, trials)
+    return CompletedSearch(
+        server, outcome.run_id, outcome.interrupted, answer, display.steps, sentence, report, display.trials, company
+    )
+
+
+def _read_answer(folder: Path) -> Searched | None:
+    """Return the answer of a stored search."""
+    (part,) = split(outcomes.judged(read.load(folder / FILE_NAME)))
+    return summarise_search(part)
 
 
 def _list_advice(answer: Answer, experiment: Experiment) -> list[str]:
@@ -155,8 +189,8 @@ def _list_advice(answer: Answer, experiment: Experiment) -> list[str]:
     return ["A longer --duration tries lower rates: a window needs enough messages for the objective."]
 
 
-def _list_caveats(outcome: SearchResult) -> list[str]:
-    return [*ground.describe_quota(topology.read().quota), *company.list_caveats(outcome.company)]
+def _list_caveats(company: Company | None) -> list[str]:
+    return [*ground.describe_quota(topology.read().quota), *list_caveats(company)]
 
 
 # --- the output -------------------------------------------------------------------------------------------------------
@@ -218,9 +252,9 @@ def as_json(trial: Trial, verdict: Verdict) -> dict[str, object]:
 def _print_comparison(searches: Sequence[CompletedSearch], console: Console) -> None:
     """Print what each server carries and what that costs, and what a knob gains."""
     carried = {
-        search.server.name: find_carried(search.outcome.answer)
+        search.server.name: find_carried(search.answer)
         for search in searches
-        if search.outcome.answer is not None and search.outcome.answer.ending in ANSWERS
+        if search.answer is not None and search.answer.ending in ANSWERS
     }
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for heading in ("server", "carries", "p99 there", "CPU a message", "memory"):
@@ -235,7 +269,7 @@ def _print_comparison(searches: Sequence[CompletedSearch], console: Console) -> 
 def _list_costs(search: CompletedSearch) -> tuple[str, ...]:
     """Return the median of the response time, the CPU of a message and the peak of the memory at the highest rate that
     held."""
-    answer = search.outcome.answer
+    answer = search.answer
     rate_hz = answer.holds.rate_hz if answer and answer.holds else None
     there = [(trial, trial.load) for trial in search.trials if trial.load and trial.levels[RATE] == rate_hz]
     times = [load.latency.response_ns.p99 for _, load in there if load.latency.response_ns.count]
@@ -249,9 +283,9 @@ def _list_costs(search: CompletedSearch) -> tuple[str, ...]:
 
 
 def _encode_search(request: CapacityRequest, search: CompletedSearch) -> dict[str, object]:
-    outcome, answer = search.outcome, search.outcome.answer
+    answer = search.answer
     return {
-        "run_id": outcome.run_id,
+        "run_id": search.run_id,
         "report": str(search.report) if search.report else None,
         "server": search.server.name,
         "slo": request.asked["slo"],
@@ -260,6 +294,6 @@ def _encode_search(request: CapacityRequest, search: CompletedSearch) -> dict[st
         "fails": msgspec.structs.asdict(answer.fails) if answer and answer.fails else None,
         "stopped_at_hz": answer.stopped_at if answer else None,
         "sentence": search.sentence,
-        "company": make_plain(convert_company(outcome.company)),
+        "company": make_plain(convert_company(search.company)),
         "steps": search.steps,
     }

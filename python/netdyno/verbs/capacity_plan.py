@@ -11,7 +11,6 @@ import msgspec
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.kit.units import duration_words
-from netdyno.measure.run import capacity_search
 from netdyno.model import objective as slo
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import CapacityPlan, Experiment
@@ -19,7 +18,7 @@ from netdyno.model.objective import Objective
 from netdyno.model.observation import ForeignLoad
 from netdyno.present.prose.capacity import format_rate
 from netdyno.question import scenarios
-from netdyno.question.capacity import CAPACITY, RATE, SEARCH
+from netdyno.question.capacity import CAPACITY, RATE, SEARCH, to_level
 from netdyno.question.contestants import contestants
 from netdyno.verbs import own_servers
 from netdyno.verbs.flags import Asked
@@ -74,7 +73,7 @@ def build_experiment(values: Asked, servers: Sequence[Contestant]) -> Experiment
         "workload": workload,
         "contestants": tuple(names),
         "metric": CAPACITY,
-        "factors": {RATE: (capacity_search.to_level(limits.start_hz),)},
+        "factors": {RATE: (to_level(limits.start_hz),)},
         "server": {option.name: values[option.name] for option in given if option.place == "server"},
     }
     subject = f"does {names[0]} meet" if len(names) == 1 else f"do {quantities.listed(names)} meet"
@@ -94,7 +93,7 @@ def narrow(experiment: Experiment, server: Contestant, values: Asked, rate_hz: f
     limits = _plan_search(values, objective, rate_hz)
     (scenario,) = experiment.scenarios
     narrowed = msgspec.structs.replace(
-        scenario, contestants=(server.name,), factors={RATE: (capacity_search.to_level(limits.start_hz),)}
+        scenario, contestants=(server.name,), factors={RATE: (to_level(limits.start_hz),)}
     )
     return msgspec.structs.replace(
         experiment,

@@ -16,7 +16,7 @@ from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.kit.escape import harmless, harmless_lines
 from netdyno.kit.paths import build_dir
-from netdyno.measure.run import needed, preparation, runner
+from netdyno.measure.run import interrupts, needed, preparation
 from netdyno.measure.trial import first_requests, profiled
 from netdyno.measure.trial.command import adapt_to_server
 from netdyno.measure.trial.context import TrialContext, ignore_progress
@@ -71,14 +71,14 @@ def run(request: ProfileRequest) -> int:
     output = sys.stderr if request.as_json else sys.stdout
     measured: list[Profile] = []
     try:
-        with runner.raise_on_signals():
+        with interrupts.raise_on_signals():
             for number, server in enumerate(ready):
                 print(f"{server.name}: {load_words(scenario)}, twice under perf", file=output, flush=True)
                 task = _build_task(
                     number, scenario, {}, adapt_to_server(settings(scenario, {}), server), server, context
                 )
                 measured += profiled.profile(task, context)
-    except runner.Interrupted as signalled:
+    except interrupts.Interrupted as signalled:
         return signalled.exit_code
     return _present_profiles(measured, scenario, folder, request.as_json)
 
@@ -192,7 +192,7 @@ def run_after_trials(
         foreign_load="count",
     )
     named = {server.name: server for server in ready.servers}
-    with suppress(runner.Interrupted), runner.raise_on_signals():
+    with suppress(interrupts.Interrupted), interrupts.raise_on_signals():
         for scenario in experiment.scenarios:
             measured: list[Profile] = []
             chosen = middle(scenario)

@@ -238,7 +238,7 @@ def _load_experiment(request: RunRequest, clients: Sequence[Contestant], servers
     given = request.asked
     if "aa-share" in given:
         requested = msgspec.structs.replace(requested, aa_share=given["aa-share"])
-    requested = runner.apply_overrides(
+    requested = blocks.apply_overrides(
         requested, given.get("blocks"), given.get("duration"), given.get("seed"), given.get("precision")
     )
     return blocks.replace_budget(requested, given.get("most-blocks"), given.get("time-budget"))

@@ -195,6 +195,19 @@ def test_a_search_that_ended_early_has_no_answer_and_no_ranking() -> None:
     )
 
 
+def test_disturbed_trials_that_were_retried_change_no_answer() -> None:
+    """However many there were in a row: the search waited for the machine."""
+    run = search_run()
+    fifth = run.trials[4]
+    assert fifth.load is not None
+    lost = trial("fast", 99, 0, fifth.load, "foreign_load")
+    trials = (*run.trials[:4], *(replace(lost, block=99 + number) for number in range(5)), *run.trials[4:])
+    numbered = tuple(replace(attempt, position=number) for number, attempt in enumerate(trials))
+    assert answer(scenario(replace(run, trials=numbered))) == answer(scenario(run))
+    ended = scenario(replace(run, trials=numbered[:9]))
+    assert answer(ended).sentence.startswith("no answer, because the machine was disturbed in every trial at")
+
+
 def test_a_search_that_nothing_passes_has_no_capacity() -> None:
     findings = scenario(search_run("weak", replace(PLAN, slo="p99<1us")))
     assert findings.standings == ()

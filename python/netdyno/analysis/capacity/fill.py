@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from netdyno.analysis.capacity.judge_capacity import Verdict, judge
-from netdyno.analysis.capacity.search import Search
+from netdyno.analysis.capacity.search import MOST_RETRIES, follow
 from netdyno.analysis.found.capacity import Answer, CapacityCurve, CapacityFindings, RatePoint, Reason, Searched
 from netdyno.analysis.found.cells import BoundDirection
 from netdyno.analysis.trials.split import ScenarioTrials
@@ -47,7 +48,7 @@ def collect_findings(part: ScenarioTrials) -> CapacityFindings | None:
         figure=latency.name if latency else "p99",
         limit_ns=latency.limit if latency else None,
         curves=curves,
-        search=_summarise_search(part),
+        search=summarise_search(part),
     )
 
 
@@ -106,19 +107,18 @@ def _replay_search(part: ScenarioTrials) -> tuple[Answer, Reason | None] | None:
     is no search, did not come to its end, or followed other rules than those of today."""
     if part.search is None:
         return None
-    search, objective = Search(part.search), slo.parse(part.scenario.slo, "slo")
-    why = None
-    for trial in sorted(part.trials, key=lambda trial: trial.position):
-        if search.choose_rate() != float(trial.levels[RATE]):
-            return None
-        verdict = judge(trial, objective, part.scenario)
-        search.tell(verdict.outcome)
-        why = verdict.why
-    search.choose_rate()
-    return None if search.answer is None else (search.answer, why)
+    objective = slo.parse(part.scenario.slo, "slo")
+    judged = [(trial, judge(trial, objective, part.scenario)) for trial in part.trials]
+    judged.sort(key=lambda pair: pair[0].position)
+    last = list(itertools.takewhile(lambda pair: pair[1].outcome == "disturbed", reversed(judged)))
+    trials = [(float(trial.levels[RATE]), verdict.outcome) for trial, verdict in judged]
+    search = follow(part.search, trials, min(len(last), MOST_RETRIES))
+    if search is None or search.choose_rate() is not None or search.answer is None:
+        return None
+    return search.answer, judged[-1][1].why if judged else None
 
 
-def _summarise_search(part: ScenarioTrials) -> Searched | None:
+def summarise_search(part: ScenarioTrials) -> Searched | None:
     """Return the findings of the run's search; None where it is no search."""
     if part.search is None or not part.contestants:
         return None

@@ -33,6 +33,21 @@ STRIDE = 2.0
 """The step between rates while no bound is known, as a ratio."""
 
 
+def follow(plan: CapacityPlan, trials: Iterable[tuple[float, SearchOutcome]], disturbed: int) -> Search | None:
+    """Return the search after these trials, each a rate with its outcome; None where today's rules would have measured
+    other rates. Disturbed trials are retried and count only at the end, where the search gives up: so many of them."""
+    search = Search(plan)
+    for rate_hz, outcome in trials:
+        if search.choose_rate() != rate_hz:
+            return None
+        if outcome != "disturbed":
+            search.tell(outcome)
+    for _ in range(disturbed):
+        if search.choose_rate() is not None:
+            search.tell("disturbed")
+    return search
+
+
 @dataclass
 class Tally:
     """The trials at one rate. `silent` are those in a row that said nothing of the server."""

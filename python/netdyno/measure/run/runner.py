@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import NamedTuple
 
 import msgspec
 
-from netdyno.kit.held_signals import list_ending_signals
 from netdyno.kit.paths import canary_path
 from netdyno.kit.units import clock_after, format_clock
 from netdyno.kit.utc_now import utc_now
@@ -24,6 +19,7 @@ from netdyno.measure.audits import canary_audit as canary_audit
 from netdyno.measure.run import preparation
 from netdyno.measure.run.announcement import explain_delay, format_announcement
 from netdyno.measure.run.hosts import GoneError, Hosts
+from netdyno.measure.run.interrupts import Interrupted, raise_on_signals
 from netdyno.measure.run.neighbour_watch import NeighbourWatch
 from netdyno.measure.run.progress import Display, Progress
 from netdyno.measure.run.schedule import Schedule
@@ -39,19 +35,11 @@ from netdyno.model.observation import ForeignLoad, Neighbour
 from netdyno.model.options import settings
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial, Warmup
-from netdyno.question import blocks, plan, side_by_side
+from netdyno.question import plan, side_by_side
 from netdyno.store import write
 
 GONE = 4
 """The exit code of a run whose hosts are gone; it can be resumed."""
-
-
-class Interrupted(KeyboardInterrupt):
-    """A signal ends the run, of the user, the system or a terminal that closes; the exit code is 128 + the signal."""
-
-    def __init__(self, signal_number: int) -> None:
-        super().__init__()
-        self.exit_code = 128 + signal_number
 
 
 class RunOutcome(NamedTuple):
@@ -134,6 +122,11 @@ class Execution:
     hosts: Hosts | None = None
 
     @property
+    def is_search(self) -> bool:
+        """Whether each trial decides the next: then no group of trials takes turns or is judged together."""
+        return self.run.experiment.capacity is not None
+
+    @property
     def scenarios(self) -> Mapping[str, Scenario]:
         return {scenario.name: scenario for scenario in self.run.experiment.scenarios}
 
@@ -158,7 +151,7 @@ class Execution:
         )
         longer_s = warm_up.estimate_added_s(self.cells, self.scenarios, self.context.warmups)
         seconds = plan.estimate_seconds(experiment, self.servers, self.context.clients) + longer_s
-        if measured:
+        if measured and experiment.capacity is None:
             ends = clock_after(datetime.now().astimezone(), seconds)
             self.display.note(
                 f"With these warm-ups the trials take about {format_clock(seconds)}, and end at about {ends}."
@@ -223,13 +216,19 @@ class Execution:
                         context = msgspec.structs.replace(self.context, neighbour=neighbours.present)
                         for concluded in self._run_together(cells, schedule, context):
                             trial = msgspec.structs.replace(concluded, alone=alone)
+                            if self.is_search:
+                                trial = canary_audit.judged_at_once(trial, schedule.trials, foreign_load)
                             self.stored.add(trial)
                             schedule.add(trial)
-                            judge.add(trial)
+                            if not self.is_search:
+                                judge.add(trial)
                             display.trial_done(trial, progress)
                             # Only this machine can be watched, and a cluster's trials run on other hosts.
-                            if self.hosts is None and (changed := neighbours.add(trial)):
-                                display.note(changed)
+                            if self.hosts is None:
+                                if changed := neighbours.add(trial):
+                                    display.note(changed)
+                                if changed or neighbours.may_stay:
+                                    schedule.excuse(trial)
                         if progress.is_late and not is_late_noted:
                             is_late_noted = True
                             display.note(explain_delay(progress, self.run.experiment.time_limit_s))
@@ -250,6 +249,8 @@ class Execution:
         self, group: Sequence[plan.Cell], schedule: Schedule, beside: Neighbour | None
     ) -> list[tuple[tuple[plan.Cell, ...], str]]:
         """Return the cells of a group that take turns, then each of the others by itself, with the reason."""
+        if self.is_search:
+            return [(tuple(group), "")]
         scenario = self.scenarios[group[0].scenario]
         busy = side_by_side.find_busy(schedule.trials, scenario.name)
         why_apart = {
@@ -312,52 +313,3 @@ class Execution:
         except Interrupted as signalled:
             return signalled.exit_code
         return 0
-
-
-@contextmanager
-def raise_on_signals() -> Iterator[Callable[[], None]]:
-    """Let the signals that end a program raise Interrupted within the block, and restore the handlers after it. The
-    yielded function raises it once more if it was lost: Python lets no exception out of a finaliser, nor out of a
-    function called around a fork."""
-    received: list[int] = []
-
-    def interrupt(number: int, _: FrameType | None) -> None:
-        received.append(number)
-        raise Interrupted(number)
-
-    def again() -> None:
-        if received:
-            raise Interrupted(received[0])
-
-    hook = sys.unraisablehook
-
-    def lost(unraisable: sys.UnraisableHookArgs) -> None:
-        if not isinstance(unraisable.exc_value, Interrupted):
-            hook(unraisable)
-
-    before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
-    for number in list_ending_signals():
-        before[number] = signal.signal(number, interrupt)
-    sys.unraisablehook = lost
-    try:
-        yield again
-    finally:
-        sys.unraisablehook = hook
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def apply_overrides(
-    experiment: Experiment,
-    number: int | None,
-    duration_s: float | None,
-    seed: int | None,
-    precision: float | None = None,
-) -> Experiment:
-    """Return the experiment with the options of the command line; None leaves what the file says. `number` is that of
-    the blocks."""
-    overrides = {"duration_s": duration_s, "precision": precision}
-    changed = experiment.with_each(**{key: value for key, value in overrides.items() if value is not None})
-    if number is not None:
-        changed = blocks.replace_number(changed, number)
-    return changed if seed is None else msgspec.structs.replace(changed, seed=seed)

@@ -1,4 +1,4 @@
-"""The cells of a run in their order: the planned ones, then further blocks while some scenario needs them.
+"""The cells of a run in their order: the planned ones, then those that its question needs next (next_cells.py).
 
 The cells of a further block depend on the seed alone: it is the block of that number in the plan of a larger fixed
 number. blocks.py bounds the number. Of a run that pursues flips, a further block has the levels that follow from the
@@ -6,39 +6,23 @@ stored trials, in an order that depends on the seed."""
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
 from netdyno.kit import quantities
-from netdyno.measure.run import further_look
+from netdyno.measure.run.next_cells import SoFar, is_worth_retrying, propose
 from netdyno.measure.run.progress import Progress
 from netdyno.model import outcomes
-from netdyno.model.experiment import Advise, Experiment, Gate, Scenario
+from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.question import flips, plan
+from netdyno.question import plan
 from netdyno.question.blocks import find_most
-from netdyno.question.plan import Cell, CellKind
+from netdyno.question.plan import Cell
 from netdyno.question.side_by_side import divide_into_groups
-
-MOST_TRIES = 40
-"""The most tries of one cell in one block."""
-TRIES_ALONE = 8
-"""The most successive tries disturbed without any foreign program at work: the cause is then likely the trial
-itself."""
-
-
-def is_worth_retrying(tries: Sequence[Trial]) -> bool:
-    """Whether a cell is to be tried again after these tries, the last of which was disturbed: the one rule of all
-    verbs."""
-    if len(tries) >= MOST_TRIES:
-        return False
-    return len(tries) < TRIES_ALONE or any(map(outcomes.had_company, tries[-TRIES_ALONE:]))
-
 
 BEYOND_BLOCKS = 3
 """The blocks in which an open loop may exceed the generator before its cell is skipped. Then more than half of its
@@ -47,18 +31,6 @@ RETRIES_PER_CELL = 6
 """The most retries of a whole block, over its cells. A neighbour that takes a quarter of each core in bursts leaves a
 trial of 0.7 s alone three times in ten (bench/disturb.py); a machine that never rests makes a run seven times as long
 at the most."""
-
-
-def plan_next_block(
-    experiment: Experiment, still_open: Sequence[Scenario], number: int, twice: Sequence[CellKind] = ()
-) -> tuple[Cell, ...]:
-    """Return the cells of these scenarios in the block of this number, with the twins of the kinds run `twice`; the
-    same seed gives the same order. Pure."""
-    scenarios = tuple(msgspec.structs.replace(scenario, blocks=number) for scenario in still_open)
-    if not scenarios:
-        return ()
-    planned = plan.plan(msgspec.structs.replace(experiment, scenarios=scenarios), twice)
-    return tuple(cell for cell in planned if cell.block == number)
 
 
 class Schedule:
@@ -79,6 +51,8 @@ class Schedule:
         """The cells of each block that are still to be tried in this round."""
         self._retried: Counter[int] = Counter()
         """The tries of each block beyond the first of a cell."""
+        self._lost: set[tuple[int, int]] = set()
+        """The places of trials that a neighbour may have cost."""
         self._progress = progress
         self._plan(planned)
         for trial in run.all_trials:
@@ -119,6 +93,8 @@ class Schedule:
             yield from list(divide_into_groups(tries))
 
     def _must_retry(self, cell: Cell) -> bool:
+        if self._run.experiment.capacity is not None:  # a search tries its rates again by itself
+            return False
         last = self._last[_locate(cell)]
         tries = [self._trials[*_locate(cell), attempt] for attempt in range(1, last.attempt + 1)]
         return outcomes.is_disturbed(last) and is_worth_retrying(tries)
@@ -134,6 +110,10 @@ class Schedule:
         self._left[trial.block] -= 1
         self._spent_s += plan.sum_trial_seconds(trial)
         self._progress.add(trial)
+
+    def excuse(self, trial: Trial) -> None:
+        """Record that a neighbour may have cost a try."""
+        self._lost.add(_locate(trial))
 
     def find_stop_reason(self, cell: Cell) -> str:
         """Return why a cell is not run any more; empty while it is. A search's rates are not judged here: it has its
@@ -183,93 +163,35 @@ class Schedule:
             self._left[cell.block] += 1
 
     def _plan_further(self) -> tuple[Cell, ...]:
-        """Return the next block, or the last ones; empty at the end of the run."""
-        number = 1 + max(self._cells, default=0)
-        if self._run.experiment.flips:
-            return self._plan_flip_levels(number)
-        twice = plan.find_twins(self._list_cells())
-        for still_open in self._open():
-            further = plan_next_block(self._run.experiment, still_open, number, twice)
-            if further and self._is_in_time(further):
-                self._plan(further)
-                self._expect(still_open)
-                return further
-        further = self._plan_further_look(number, twice)
+        """Plan what the question needs next; return its cells, none at the end of the run."""
+        proposals = () if self._is_past_limit() else propose(self._summarise())
+        for proposal in proposals:
+            if proposal.cells and (proposal.is_look or self._is_in_time(proposal.cells)):
+                self._run = msgspec.structs.replace(self._run, experiment=proposal.experiment)
+                self._plan(proposal.cells)
+                self._expect(proposal.still_open)
+                return proposal.cells
         self._expect([])
-        return further
+        return ()
 
-    def _plan_further_look(self, number: int, twice: Sequence[CellKind]) -> tuple[Cell, ...]:
-        """Return the blocks beyond the budget of time that would decide what is open, all at once; none follow."""
-        experiment = self._run.experiment
-        scenarios = [scenario for scenario in self._select_below_budget() if scenario.precision is None]
-        if not scenarios or not further_look.may_have_one(experiment) or self._is_past_limit():
-            return ()
+    def _summarise(self) -> SoFar:
+        trials = tuple(trial for trial in self.trials if not trial.twin)
+        return SoFar(
+            run=msgspec.structs.replace(self._run, trials=trials),
+            lost=self._lost,
+            below_budget=self._select_below_budget(),
+            number=1 + max(self._cells, default=0),
+            block_s=self._average_blocks(),
+            twice=plan.find_twins(self._list_cells()),
+        )
+
+    def _average_blocks(self) -> dict[str, float]:
+        """Return the mean seconds of a block of each scenario, by its name."""
         counts = self._count_blocks()
-        block_s = {
-            scenario.name: self._sum_seconds(scenario.name) / max(counts[scenario.name], 1) for scenario in scenarios
-        }
-        more = further_look.choose_blocks(self._judge_run(), scenarios, block_s)
-        repeated = [scenario for scenario in scenarios for _ in range(more.get(scenario.name, 0))]
-        blocks = (plan_next_block(experiment, [scenario], number + i, twice) for i, scenario in enumerate(repeated))
-        cells = tuple(itertools.chain.from_iterable(blocks))
-        if cells:
-            looked_again = msgspec.structs.replace(experiment, looked_again=tuple(more))
-            self._run = msgspec.structs.replace(self._run, experiment=looked_again)
-            self._plan(cells)
-        return cells
-
-    def _sum_seconds(self, scenario: str) -> float:
-        return sum(plan.sum_trial_seconds(trial) for trial in self._last.values() if trial.scenario == scenario)
-
-    def _plan_flip_levels(self, number: int) -> tuple[Cell, ...]:
-        """Return the cells of the levels that flips pursue, each with both sides."""
-        from netdyno.analysis.flips.judge_flips import follow_flip
-        from netdyno.analysis.trials.split import select_part
-
-        judged = self._judge_run()
-        scenarios = {scenario.name: scenario for scenario in judged.experiment.scenarios}
-        parts = {flip.scenario: select_part(judged, scenarios[flip.scenario]) for flip in judged.experiment.flips}
-        pursuits = [(flip, follow_flip(flip, parts[flip.scenario]).pursuit) for flip in judged.experiment.flips]
-        levels = [
-            (flip, flips.choose_level(flip, value))
-            for flip, pursuit in pursuits
-            if pursuit is not None
-            for value in pursuit.next_levels
-        ]
-        cells = flips.block(self._run.experiment, levels, number)
-        if not cells or self._is_past_limit() or not self._is_in_time(cells):
-            self._progress.expect(len(self._list_cells()), len(self._list_cells()), number - 1)
-            return ()
-        self._run = msgspec.structs.replace(self._run, experiment=flips.add_levels(self._run.experiment, levels))
-        self._plan(cells)
-        self._progress.expect(len(self._list_cells()), len(self._list_cells()), number, goes_on=True)
-        return cells
-
-    def _judge_run(self) -> Run:
-        """Return the run so far, judged and without twins."""
-        run = msgspec.structs.replace(self._run, trials=tuple(trial for trial in self.trials if not trial.twin))
-        return outcomes.judged(run)
-
-    def _open(self) -> list[list[Scenario]]:
-        """Return candidates for the next block, the best first: all scenarios that need another for their precision;
-        or, where the rest of the time is to be used, one of them, first the one with most to gain."""
-        open_scenarios = self._select_below_budget()
-        if not open_scenarios or self._is_past_limit() or self._run.experiment.looked_again:
-            return []
-        from netdyno.analysis.ranking import stopping
-        from netdyno.analysis.trials.split import select_part
-
-        run = self._judge_run()
-        if run.experiment.gate is not None:
-            return [open_scenarios] if _is_gate_open(run.experiment.gate, run) else []
-        if run.experiment.advise is not None:
-            return [[scenario] for scenario in _find_contended(run.experiment.advise, run) if scenario.contestants]
-        parts = [select_part(run, scenario) for scenario in open_scenarios]
-        precise = [
-            part.scenario for part in parts if part.scenario.precision is not None and stopping.needs_more_blocks(part)
-        ]
-        timed = [part for part in parts if part.scenario.precision is None]
-        return ([precise] if precise else []) + [[part.scenario] for part in stopping.sort_by_gain(timed)]
+        spent_s = dict.fromkeys(counts, 0.0)
+        for trial in self._last.values():
+            spent_s[trial.scenario] += plan.sum_trial_seconds(trial)
+        return {name: spent_s[name] / count for name, count in counts.items()}
 
     def _select_below_budget(self) -> list[Scenario]:
         blocks = self._count_blocks()
@@ -301,22 +223,6 @@ class Schedule:
         more = max((find_most(scenario) - blocks[scenario.name] for scenario in precise), default=0)
         goes_on = len(precise) < len(still_open)
         self._progress.expect(len(planned), len(planned) + further, last + more, goes_on=goes_on)
-
-
-def _is_gate_open(gate: Gate, run: Run) -> bool:
-    """Whether another block could decide the gate."""
-    from netdyno.analysis.gate.judge_gate import judge
-    from netdyno.analysis.trials.split import split
-
-    return judge(gate, split(run)).may_go_on
-
-
-def _find_contended(advise: Advise, run: Run) -> list[Scenario]:
-    """Return its scenario with the contestants that may still be recommended."""
-    from netdyno.analysis.advice.judge_advice import select_remaining
-    from netdyno.analysis.trials.split import split
-
-    return [msgspec.structs.replace(part.scenario, contestants=select_remaining(advise, part)) for part in split(run)]
 
 
 def _locate(item: Cell | Trial) -> tuple[int, int]:
