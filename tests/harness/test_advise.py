@@ -33,7 +33,7 @@ from netdyno.question.contestants import building
 from netdyno.question.contestants.contestants import discover
 from netdyno.question.plan import Cell
 from netdyno.store import read, schema
-from netdyno.verbs import advise
+from netdyno.verbs import advise, advise_questions, candidates
 from netdyno.verbs.cli import main
 from tests.support.builders import made_advice
 from tests.support.edit_store import edit_store
@@ -185,9 +185,9 @@ def test_a_server_that_ends_that_early_has_the_answer_all_the_same(
 ) -> None:
     carried_out = advise._run_experiment
 
-    def cut_short(text: str, name: str, *rest: Any) -> Any:
-        done, folder = carried_out(text, name, *rest)
-        return (done._replace(exit_code=130), folder) if name == advise.BESIDE_NAME else (done, folder)
+    def cut_short(request: advise.AdviseRequest, name: str, *rest: Any) -> Any:
+        done = carried_out(request, name, *rest)
+        return (130, None, done[2]) if name == advise.BESIDE_NAME else done
 
     monkeypatch.setattr(advise, "_run_experiment", cut_short)
     assert machine.asks("--time-budget", "20m") == 0
@@ -460,15 +460,15 @@ def test_the_stored_neighbours_say_where_it_changes(
 
 def test_languages_narrow_the_contestants() -> None:
     servers = discover()
-    chosen = advise.select_allowed(servers, {"languages": ("JavaScript", "python")})
+    chosen = candidates.select_allowed(servers, {"languages": ("JavaScript", "python")})
     chosen_names = {contestant.name for contestant in chosen}
     assert {"node-events", "asyncio-protocol"} <= chosen_names
     assert not {"go-net", "tokio", "epoll-coroutines"} & chosen_names
-    names = {contestant.name for contestant in advise.select_allowed(servers, {})}
+    names = {contestant.name for contestant in candidates.select_allowed(servers, {})}
     assert SECOND in names
     assert not {contestant.name for contestant in servers if contestant.manifest.apart} & names
     assert not any(name.startswith(("udp-", "zeromq-")) for name in names)
-    assert {contestant.name for contestant in advise.select_allowed(servers, {"transports": ("udp",)})} >= {
+    assert {contestant.name for contestant in candidates.select_allowed(servers, {"transports": ("udp",)})} >= {
         "udp-coroutines"
     }
 
@@ -509,7 +509,7 @@ def test_a_file_says_it_as_well_and_flags_go_before(machine: FakeMachine, tmp_pa
 
 def test_without_a_word_a_terminal_gets_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"connections": "30", "rate": "2k", "service-time": "1ms", "service-kind": "cpu", "objective": "p99<9ms"}
-    texts = {text: name for name, text, _ in advise.ASKED}
+    texts = {text: name for name, text, _ in advise_questions.ASKED}
     prompted: list[str] = []
 
     def prompt(text: str, default: str, **_: object) -> str:
@@ -518,7 +518,7 @@ def test_without_a_word_a_terminal_gets_the_question(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(typer, "prompt", prompt)
-    received = advise.ask_questions()
+    received = advise_questions.ask_questions()
     assert received == {
         "connections": 30,
         "rate": 2000.0,

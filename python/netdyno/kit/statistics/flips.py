@@ -77,17 +77,6 @@ def flips(contrasts: LevelContrasts, *, log: bool, level: float = stats.LEVEL) -
     return Flips("none" if alike and not doubts else "open", points, ())
 
 
-def next_level(result: Flips, *, log: bool, whole: bool = True) -> float | None:
-    """Return the level to measure next to narrow down the first flip: the middle of its bracket. None where there is no
-    flip, or no level lies between."""
-    if not result.crossings:
-        return None
-    first = result.crossings[0]
-    middle = _from_axis((_to_axis(first.before, log=log) + _to_axis(first.after, log=log)) / 2, log=log)
-    middle = float(round(middle)) if whole else middle
-    return middle if first.before < middle < first.after else None
-
-
 def _compute_point(place: float, by_block: Mapping[int, float], level: float) -> LevelContrast:
     values = np.array([by_block[block] for block in sorted(by_block)], dtype=np.float64)
     mean = float(values.mean()) if len(values) else math.nan

@@ -68,10 +68,8 @@ def execute(
     cluster to run on. Raises UserError before the first trial where something cannot work."""
     preparation.check(experiment, servers, build)
     trace = "never" if hosts else trace
-    servers_by_name, clients_by_name = (
-        {server.name: server for server in servers},
-        {client.name: client for client in clients},
-    )
+    servers_by_name = {server.name: server for server in servers}
+    clients_by_name = {client.name: client for client in clients}
     if hosts is not None:
         hosts.check(experiment, servers_by_name, clients_by_name)
     run_id, folder = preparation.create_folder(results, experiment.name)
@@ -93,8 +91,7 @@ def execute(
     run = preparation.begin_run(run_id, folder, experiment, facts | {"trace": trace}, servers, clients)
     with write.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.plan_tasks(experiment, servers_by_name, context.clients, trace)
-        begins = datetime.now().astimezone()
-        beside_s = traced.estimate_seconds(to_trace)
+        begins, beside_s = datetime.now().astimezone(), traced.estimate_seconds(to_trace)
         display.begin(
             format_announcement(experiment, servers_by_name, context.clients, beside_s, begins=begins, over=run.links)
         )
@@ -102,8 +99,7 @@ def execute(
             display.note(text)
         canary = Canary(canary_path(build), context.pinning, folder)
         execution = Execution(run, cells, servers_by_name, context, canary, stored, display, to_trace, hosts)
-        interrupted = execution.carry_out()
-    return RunOutcome(run_id, folder, interrupted)
+        return RunOutcome(run_id, folder, execution.carry_out())
 
 
 @dataclass
@@ -235,12 +231,9 @@ class Execution:
                     if schedule.is_over(group[0].block):
                         judge.block_ended()
                 judge.run_ended()
-        except Interrupted as signalled:
+        except (Interrupted, GoneError) as cut:
             judge.run_ended()  # judges the trials of the block that was cut short
-            return signalled.exit_code
-        except GoneError as gone:
-            judge.run_ended()
-            return self._end_without_hosts(gone)
+            return cut.exit_code if isinstance(cut, Interrupted) else self._end_without_hosts(cut)
         finally:
             display.close()
         return 0
@@ -262,7 +255,6 @@ class Execution:
             for cell in group
         }
         quiet = [cell for cell in group if not why_apart[cell.position]]
-        load_settings = settings(scenario, group[0].levels)
         contestants = [self.servers[cell.contestant] for cell in quiet]
         level = (scenario.name, levels.level_key(group[0].levels))
         if self.hosts:
@@ -274,9 +266,8 @@ class Execution:
         elif beside is not None and beside.quota_cores:
             why = side_by_side.QUOTA
         else:
-            why = side_by_side.explain_alone(scenario, load_settings, contestants)
-        together = [] if why else quiet
-        reason = "" if why == side_by_side.ONLY else why
+            why = side_by_side.explain_alone(scenario, settings(scenario, group[0].levels), contestants)
+        together, reason = ([] if why else quiet), ("" if why == side_by_side.ONLY else why)
         alone = [((cell,), why_apart[cell.position] or reason) for cell in group if cell not in together]
         return [*([(tuple(together), "")] if together else []), *alone]
 
@@ -302,8 +293,7 @@ class Execution:
         return [self.canary.beside(partial(run_trial, cell, scenario, server, context))]
 
     def _trace_calls(self) -> int:
-        """Trace system calls once all trials are stored. Returns 0, or the exit code of the signal that cut it
-        short."""
+        """Trace system calls after the trials. Returns 0, or the exit code of the signal that cut it short."""
         if text := traced.format_announcement(self.to_trace):
             self.display.note(text)
         try:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from netdyno.kit.statistics.flips import Flips, LevelContrasts, flips, next_level
+from netdyno.kit.statistics.flips import Flips, LevelContrasts, flips
 
 LEVELS = (10.0, 30.0, 100.0, 300.0, 1000.0)
 BLOCKS = 8
@@ -97,22 +97,6 @@ def test_on_an_axis_that_is_not_logarithmic_the_middle_is_another() -> None:
     contrasts = {level: {block: (level - 500) / 1000 + 0.001 * block for block in range(6)} for level in (100.0, 900.0)}
     result = flips(contrasts, log=False)
     assert result.crossings[0].at == pytest.approx(497.5)
-    assert next_level(result, log=False) == 500.0
-    assert next_level(result, log=True) == 300.0
-
-
-def test_the_next_level_halves_the_bracket_until_none_is_between() -> None:
-    assert next_level(still([0.3] * 5), log=True) is None
-    contrasts: dict[float, dict[int, float]] = {
-        level: {block: math.log(level / 137.2) + 0.0001 * block for block in range(6)} for level in (10.0, 1000.0)
-    }
-    requested = []
-    while (level := next_level(flips(contrasts, log=True), log=True)) is not None:
-        requested.append(level)
-        contrasts[level] = {block: math.log(level / 137.2) + 0.0001 * block for block in range(6)}
-    assert len(requested) <= 10
-    (crossing,) = flips(contrasts, log=True).crossings
-    assert (crossing.before, crossing.after) == (137.0, 138.0)
 
 
 @pytest.mark.parametrize("heavy", [False, True])
