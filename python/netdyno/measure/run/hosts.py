@@ -17,7 +17,9 @@ from netdyno.question.plan import Cell, CellKind, ContestantsByName
 
 
 class GoneError(Exception):
-    """A run cannot continue on its hosts; the text says why."""
+    """A run cannot continue on its hosts, and can be resumed; the text says why."""
+
+    exit_code = 4
 
 
 class Hosts(Protocol):

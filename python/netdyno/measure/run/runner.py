@@ -38,9 +38,6 @@ from netdyno.model.trial import Trace, Trial, Warmup
 from netdyno.question import plan, side_by_side
 from netdyno.store import write
 
-GONE = 4
-"""The exit code of a run whose hosts are gone; it can be resumed."""
-
 
 class RunOutcome(NamedTuple):
     """The result of a run: its folder, and the signal's exit code where it was interrupted."""
@@ -128,18 +125,15 @@ class Execution:
 
     def carry_out(self) -> int:
         """Run every cell that has no trial yet, to the end of the run, and trace system calls after them. Returns 0,
-        the exit code of the signal that cut it short, or GONE."""
+        or the exit code of what cut it short, a signal or the loss of its hosts."""
         experiment = self.run.experiment
         known = warm_up.collect_known(self.run.all_trials)
         began_s = time.monotonic()
         try:
             with raise_on_signals():
                 measured = self._measure_warm_ups(known)
-        except Interrupted as signalled:
-            self.display.close()
-            return signalled.exit_code
-        except GoneError as gone:
-            return self._end_without_hosts(gone)
+        except (Interrupted, GoneError) as cut:
+            return self._end_early(cut)
         before_s = time.monotonic() - began_s
         self.context = msgspec.structs.replace(
             self.context,
@@ -164,10 +158,11 @@ class Execution:
             self.stored.finish(utc_now())
         return interrupted
 
-    def _end_without_hosts(self, why: GoneError) -> int:
+    def _end_early(self, cut: Interrupted | GoneError) -> int:
         self.display.close()
-        self.display.note(f"The run ends here: {why}.")
-        return GONE
+        if isinstance(cut, GoneError):
+            self.display.note(f"The run ends here: {cut}.")
+        return cut.exit_code
 
     def _measure_warm_ups(self, known: Mapping[Key, Warmup | None]) -> dict[Key, Warmup]:
         """Measure the warm-ups of servers with a JIT, and display each at once."""
@@ -233,7 +228,7 @@ class Execution:
                 judge.run_ended()
         except (Interrupted, GoneError) as cut:
             judge.run_ended()  # judges the trials of the block that was cut short
-            return cut.exit_code if isinstance(cut, Interrupted) else self._end_without_hosts(cut)
+            return self._end_early(cut)
         finally:
             display.close()
         return 0
