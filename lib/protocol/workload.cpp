@@ -3,11 +3,9 @@
 namespace netdyno {
 
 const std::map<std::string, Workload>& workloads() {
-  static const std::map<std::string, Workload> all{{"echo", Workload::echo},
-                                                   {"lines", Workload::lines},
-                                                   {"rpc", Workload::rpc},
-                                                   {"chat", Workload::chat},
-                                                   {"http", Workload::http}};
+  static const std::map<std::string, Workload> all{{"echo", Workload::echo}, {"lines", Workload::lines},
+                                                   {"rpc", Workload::rpc},   {"chat", Workload::chat},
+                                                   {"http", Workload::http}, {"web", Workload::web}};
   return all;
 }
 

@@ -7,11 +7,12 @@
 /// Workloads, and the ways of requesting them: the words of protocol/WIRE.md.
 namespace netdyno {
 
-enum class Workload { echo, lines, rpc, chat, http };
+enum class Workload { echo, lines, rpc, chat, http, web };
 
 /// All of them, by the names that options and experiments have for them.
 const std::map<std::string, Workload>& workloads();
 std::string_view to_string(Workload workload);
+inline bool speaks_http(Workload workload) { return workload == Workload::http || workload == Workload::web; }
 
 enum class WriteMode { gathered, split };
 enum class DeliveryMode { joined, single };

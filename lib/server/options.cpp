@@ -71,7 +71,7 @@ ServerOptions parse_server_options(int argc, const char* const* argv, ThreadMode
   stream ? add_stream_options(line, options) : add_message_options(line, options);
 
   line.parse(argc, argv);
-  if (!stream && (options.workload == Workload::lines || options.workload == Workload::http))
+  if (!stream && (options.workload == Workload::lines || speaks_http(options.workload)))
     usage_error(program, "--workload: " + transport + " carries echo, rpc and chat; want one of them");
   if (group && options.audience != Audience::all)
     usage_error(program, "--audience: a group has its sender in it, so a chat message goes to all");

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <ctime>
 #include <optional>
 
@@ -45,6 +46,11 @@ bool lists_token(std::string_view list, std::string_view token) {
   return false;
 }
 
+constexpr std::string_view text = "text/plain";
+constexpr std::string_view json = "application/json";
+const std::string items = R"([{"id":1,"name":"one"},{"id":2,"name":"two"},{"id":3,"name":"three"}])";
+constexpr std::size_t most_of_a_query = 10'000'000;  // microseconds, or bytes
+
 constexpr std::string_view ok = "200 OK";
 constexpr std::string_view bad_request = "400 Bad Request";
 constexpr std::string_view not_implemented = "501 Not Implemented";
@@ -54,6 +60,8 @@ struct RequestHead {
   std::string_view status = ok;
   std::string_view target = {};
   bool wants_body = true;  // not of HEAD
+  bool posts = false;
+  std::size_t body_size = 0;
   Connection connection = Connection::none;
 };
 
@@ -72,7 +80,18 @@ bool is_value(std::string_view text) {
   return text.find_first_of(std::string_view{"\0\r\n", 3}) == std::string_view::npos;
 }
 
-RequestHead parse_head(std::string_view head) {
+/// The whole number before `unit`; nothing where it is none.
+std::optional<std::size_t> parse_number(std::string_view text, std::string_view unit = "") {
+  if (!text.ends_with(unit)) return std::nullopt;
+  text.remove_suffix(unit.size());
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// `takes_posts`: of the workload web.
+RequestHead parse_head(std::string_view head, bool takes_posts) {
   RequestHead request;
   const auto line = take_until(head, "\r\n");
   auto rest = line.value_or(std::string_view{});
@@ -83,6 +102,7 @@ RequestHead parse_head(std::string_view head) {
     return {.status = bad_request};
   request.target = *target;
   request.wants_body = *method != "HEAD";
+  request.posts = takes_posts && *method == "POST";
 
   int hosts = 0;
   bool says_close = false;
@@ -97,12 +117,18 @@ RequestHead parse_head(std::string_view head) {
       says_close = says_close || lists_token(value, "close");
       says_keep_alive = says_keep_alive || lists_token(value, "keep-alive");
     }
-    const bool has_body =
-        same_ignoring_case(*name, "transfer-encoding") || (same_ignoring_case(*name, "content-length") && value != "0");
-    if (has_body) request.status = bad_request;
+    const bool states_length = same_ignoring_case(*name, "content-length");
+    if (request.posts && states_length) {
+      const auto size = parse_number(value);
+      if (!size) return {.status = bad_request};
+      request.body_size = *size;
+    } else if (same_ignoring_case(*name, "transfer-encoding") || (states_length && value != "0")) {
+      request.status = bad_request;
+    }
   }
   if (hosts > 1 || (hosts == 0 && !http_1_0)) return {.status = bad_request};
-  if (*method != "GET" && *method != "HEAD") request.status = not_implemented;  // RFC 9110, 9.1: also with a body
+  if (*method != "GET" && *method != "HEAD" && !request.posts)
+    request.status = not_implemented;  // RFC 9110, 9.1: also with a body
   if (says_close || (http_1_0 && !says_keep_alive)) {
     request.connection = Connection::close;
   } else if (http_1_0) {
@@ -140,15 +166,23 @@ std::string_view date() {
   return text;
 }
 
-/// HTTP/1.1 GET and HEAD with keep-alive and pipelining, with an optional service time; the reply's body is the request
-/// target.
-class HttpSession final : public Session {
+/// HTTP/1.1 with keep-alive and pipelining: the workload says what is answered.
+class HttpSession : public Session {
  public:
-  HttpSession(const SessionOptions& options, Counters& counters)
+  HttpSession(const SessionOptions& options, Counters& counters, bool takes_posts)
       : Session(counters),
         max_head_(std::min(max_head, options.max_frame)),
-        service_time_(options.service_time),
-        service_kind_(options.service_kind) {}
+        max_body_(options.max_frame),
+        takes_posts_(takes_posts) {}
+
+ protected:
+  /// Adds the work for a request and its reply. False: it is refused.
+  virtual bool answer(const RequestHead& request, Effects& effects) = 0;
+
+  void respond(const RequestHead& request, std::string_view type, std::string_view body, Effects& effects) {
+    write_reply(ok, type, body, request.wants_body, request.connection, effects);
+  }
+  std::size_t max_body() const { return max_body_; }
 
  private:
   void on_bytes(std::string_view bytes, Effects& effects) override {
@@ -173,27 +207,29 @@ class HttpSession final : public Session {
       if (complete ? end > max_head_ : bytes.size() >= max_head_ + end_of_head.size())
         return refuse(bad_request, effects);
       if (!complete) return;
-      const auto request = parse_head(bytes.substr(0, end + 2));
-      if (request.status != ok) return refuse(request.status, effects);
+      const auto request = parse_head(bytes.substr(0, end + 2), takes_posts_);
+      if (request.status != ok || request.body_size > max_body_)
+        return refuse(request.status != ok ? request.status : bad_request, effects);
+      const auto whole = end + end_of_head.size() + request.body_size;
+      if (bytes.size() < whole) return;
+      if (!answer(request, effects)) return refuse(bad_request, effects);
       counters().add_request();
-      effects.serve(service_kind_, service_time_);
-      respond(ok, request.target, request.wants_body, request.connection, effects);
       if (request.connection == Connection::close) close(effects);
-      bytes.remove_prefix(end + end_of_head.size());
+      bytes.remove_prefix(whole);
     }
   }
 
   void refuse(std::string_view status, Effects& effects) {
-    respond(status, {}, false, Connection::close, effects);
+    write_reply(status, text, {}, false, Connection::close, effects);
     protocol_error(effects);
   }
 
-  void respond(std::string_view status, std::string_view body, bool with_body, Connection connection,
-               Effects& effects) {
+  void write_reply(std::string_view status, std::string_view type, std::string_view body, bool with_body,
+                   Connection connection, Effects& effects) {
     head_.clear();
     fmt::format_to(std::back_inserter(head_),
-                   "HTTP/1.1 {}\r\nDate: {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n{}\r\n", status,
-                   date(), body.size(), line_of(connection));
+                   "HTTP/1.1 {}\r\nDate: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}\r\n", status, date(), type,
+                   body.size(), line_of(connection));
     effects.reply({head_.data(), head_.size()}, with_body ? body : std::string_view{});
   }
 
@@ -202,16 +238,88 @@ class HttpSession final : public Session {
   }
 
   std::size_t max_head_;
-  std::chrono::nanoseconds service_time_;
-  ServiceKind service_kind_;
+  std::size_t max_body_;
+  bool takes_posts_;
   std::string pending_;
   fmt::memory_buffer head_;
+};
+
+/// The workload http: GET and HEAD, with an optional service time; the reply's body is the request target.
+class TargetSession final : public HttpSession {
+ public:
+  TargetSession(const SessionOptions& options, Counters& counters)
+      : HttpSession(options, counters, false),
+        service_time_(options.service_time),
+        service_kind_(options.service_kind) {}
+
+ private:
+  bool answer(const RequestHead& request, Effects& effects) override {
+    effects.serve(service_kind_, service_time_);
+    respond(request, text, request.target, effects);
+    return true;
+  }
+
+  std::chrono::nanoseconds service_time_;
+  ServiceKind service_kind_;
+};
+
+/// The query of a request of web; nothing that is missing is requested.
+struct WebQuery {
+  std::chrono::microseconds wait{0};
+  std::chrono::microseconds cpu{0};
+  std::size_t size = 0;
+};
+
+/// Nothing where a value is none.
+std::optional<WebQuery> parse_query(std::string_view query) {
+  WebQuery parsed;
+  while (!query.empty()) {
+    auto value = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), value.size() + 1));
+    const auto name = take_until(value, "=");
+    const auto number = parse_number(value, name == "size" ? "" : "us");
+    if (!number || *number > most_of_a_query) return std::nullopt;
+    if (name == "wait") parsed.wait = std::chrono::microseconds{*number};
+    if (name == "cpu") parsed.cpu = std::chrono::microseconds{*number};
+    if (name == "size") parsed.size = *number;
+  }
+  return parsed;
+}
+
+/// The workload web: what a framework can do in twenty lines (protocol/WIRE.md, Web).
+class WebSession final : public HttpSession {
+ public:
+  WebSession(const SessionOptions& options, Counters& counters) : HttpSession(options, counters, true) {}
+
+ private:
+  bool answer(const RequestHead& request, Effects& effects) override {
+    auto query = request.target;
+    const auto path = take_until(query, "?").value_or(request.target);
+    if (path == "/items") {
+      respond(request, json, request.posts ? std::to_string(request.body_size) : items, effects);
+      return true;
+    }
+    const auto work = parse_query(path.size() < request.target.size() ? query : std::string_view{});
+    if (!path.starts_with('/') || !work || request.posts || work->size > max_body()) return false;
+    effects.serve(ServiceKind::wait, work->wait);
+    effects.serve(ServiceKind::cpu, work->cpu);
+    body_.assign(path.substr(1));
+    body_.resize(std::max(body_.size(), work->size), 'x');
+    respond(request, text, body_, effects);
+    return true;
+  }
+
+  std::string body_;
 };
 
 }  // namespace
 
 std::unique_ptr<Session> make_http_session(const SessionOptions& options, Counters& counters) {
-  return std::make_unique<HttpSession>(options, counters);
+  return std::make_unique<TargetSession>(options, counters);
+}
+
+std::unique_ptr<Session> make_web_session(const SessionOptions& options, Counters& counters) {
+  return std::make_unique<WebSession>(options, counters);
 }
 
 }  // namespace netdyno

@@ -21,6 +21,8 @@ std::unique_ptr<Session> make_plain_session(const SessionOptions& options, Count
       return make_chat_session(options, counters);
     case Workload::http:
       return make_http_session(options, counters);
+    case Workload::web:
+      return make_web_session(options, counters);
   }
   std::abort();  // the enumeration is closed; options are parsed once
 }

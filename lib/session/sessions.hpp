@@ -12,5 +12,6 @@ std::unique_ptr<Session> make_lines_session(const SessionOptions& options, Count
 std::unique_ptr<Session> make_rpc_session(const SessionOptions& options, Counters& counters);
 std::unique_ptr<Session> make_chat_session(const SessionOptions& options, Counters& counters);
 std::unique_ptr<Session> make_http_session(const SessionOptions& options, Counters& counters);
+std::unique_ptr<Session> make_web_session(const SessionOptions& options, Counters& counters);
 
 }  // namespace netdyno

@@ -33,6 +33,8 @@ std::unique_ptr<Codec> make_codec(const LoadPlan& plan) {
       return make_chat_codec(plan);
     case Workload::http:
       return make_http_codec(plan);
+    case Workload::web:
+      return make_web_codec(plan);
   }
   std::abort();  // the enumeration is closed; the plan is parsed once
 }

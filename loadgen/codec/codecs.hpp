@@ -9,6 +9,7 @@ std::unique_ptr<Codec> make_line_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_rpc_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_chat_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_http_codec(const LoadPlan& plan);
+std::unique_ptr<Codec> make_web_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_foreign_http_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_exchange_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_websocket_codec(const LoadPlan& plan);

@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
 #include "lib/cli/url.hpp"
 #include "loadgen/codec/codecs.hpp"
+#include "loadgen/codec/service_times.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -60,8 +63,9 @@ std::optional<ResponseHead> parse_head(std::string_view head) {
   return length ? std::optional{result} : std::nullopt;
 }
 
-class HttpDecoder final : public Decoder {
+class HttpDecoder : public Decoder {
  public:
+  /// `size`: of the stamp (http), or of the body (web).
   explicit HttpDecoder(std::size_t size) : size_(size) {}
 
   bool receive(std::string_view bytes, ReplySink& sink) override {
@@ -79,7 +83,13 @@ class HttpDecoder final : public Decoder {
   }
   bool at_boundary() const override { return pending_.empty(); }
 
+ protected:
+  std::size_t size() const { return size_; }
+
  private:
+  /// Judges the body of a response with status 200.
+  virtual void check(std::string_view body, std::size_t whole, ReplySink& sink) const = 0;
+
   /// Takes complete responses off the front of `bytes`.
   bool consume(std::string_view& bytes, ReplySink& sink) {
     needed_ = 0;
@@ -95,15 +105,14 @@ class HttpDecoder final : public Decoder {
         needed_ = whole;
         return true;
       }
-      check(*head, bytes.substr(end + end_of_head.size(), head->content_length), whole, sink);
+      if (head->ok) {
+        check(bytes.substr(end + end_of_head.size(), head->content_length), whole, sink);
+      } else {
+        sink.on_corrupt();
+      }
       if (head->last) sink.on_last();
       bytes.remove_prefix(whole);
     }
-  }
-
-  void check(const ResponseHead& head, std::string_view body, std::size_t whole, ReplySink& sink) const {
-    if (!head.ok || !body.starts_with('/')) return sink.on_corrupt();
-    check_stamp(body.substr(1), size_, whole, sink);
   }
 
   std::size_t size_;
@@ -111,28 +120,85 @@ class HttpDecoder final : public Decoder {
   std::string pending_;
 };
 
+/// The reply repeats the request target.
+class TargetDecoder final : public HttpDecoder {
+  using HttpDecoder::HttpDecoder;
+
+  void check(std::string_view body, std::size_t whole, ReplySink& sink) const override {
+    if (!body.starts_with('/')) return sink.on_corrupt();
+    check_stamp(body.substr(1), size(), whole, sink);
+  }
+};
+
+/// The reply is the stamp, filled with one letter.
+class WebDecoder final : public HttpDecoder {
+  using HttpDecoder::HttpDecoder;
+
+  void check(std::string_view body, std::size_t whole, ReplySink& sink) const override {
+    if (body.size() != size() || !is_filling(body.substr(min_stamp_size))) return sink.on_corrupt();
+    check_stamp(body.substr(0, min_stamp_size), min_stamp_size, whole, sink);
+  }
+
+  static bool is_filling(std::string_view text) {
+    return text.empty() || (text.front() == 'x' && text.substr(1) == text.substr(0, text.size() - 1));
+  }
+};
+
+/// What follows the target in each request.
+std::string format_end(const LoadPlan& plan) {
+  const auto url = format_url(plan.url);
+  return " HTTP/1.1\r\nHost: " + url.substr(url.find("://") + 3) + "\r\n\r\n";
+}
+
 class HttpCodec final : public Codec {
  public:
-  explicit HttpCodec(const LoadPlan& plan) : size_(plan.size), host_(format_url(plan.url)) {
-    host_.erase(0, host_.find("://") + 3);
-  }
+  explicit HttpCodec(const LoadPlan& plan) : size_(plan.size), end_(format_end(plan)) {}
 
   std::size_t encode(const Stamp& stamp, std::string& out) override {
     out.append("GET /");
     append_stamp(stamp, size_, out);
-    out.append(" HTTP/1.1\r\nHost: ").append(host_).append("\r\n\r\n");
+    out.append(end_);
     return 0;
   }
   std::optional<std::size_t> reply_size(const Stamp&) const override { return std::nullopt; }
-  std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<HttpDecoder>(size_); }
+  std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<TargetDecoder>(size_); }
 
  private:
   std::size_t size_;
-  std::string host_;
+  std::string end_;
+};
+
+class WebCodec final : public Codec {
+ public:
+  explicit WebCodec(const LoadPlan& plan)
+      : size_(plan.size),
+        times_(plan),
+        kind_(plan.service_kind == ServiceKind::cpu ? "cpu=" : "wait="),
+        end_(fmt::format("size={}{}", plan.size, format_end(plan))) {}
+
+  std::size_t encode(const Stamp& stamp, std::string& out) override {
+    out.append("GET /");
+    append_stamp(stamp, min_stamp_size, out);
+    out.append("?");
+    if (const auto service_us = times_.find_us(stamp); service_us > 0)
+      fmt::format_to(std::back_inserter(out), "{}{}us&", kind_, service_us);
+    out.append(end_);
+    return 0;
+  }
+  std::optional<std::size_t> reply_size(const Stamp&) const override { return std::nullopt; }
+  std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<WebDecoder>(size_); }
+
+ private:
+  std::size_t size_;
+  ServiceTimes times_;
+  std::string_view kind_;
+  std::string end_;
 };
 
 }  // namespace
 
 std::unique_ptr<Codec> make_http_codec(const LoadPlan& plan) { return std::make_unique<HttpCodec>(plan); }
+
+std::unique_ptr<Codec> make_web_codec(const LoadPlan& plan) { return std::make_unique<WebCodec>(plan); }
 
 }  // namespace netdyno::load

@@ -1,7 +1,7 @@
 #include "lib/protocol/framing.hpp"
 #include "lib/protocol/protobuf.hpp"
 #include "loadgen/codec/codecs.hpp"
-#include "loadgen/plan/split_mix.hpp"
+#include "loadgen/codec/service_times.hpp"
 #include "work.pb.h"
 
 namespace netdyno::load {
@@ -44,17 +44,12 @@ class RpcDecoder final : public Decoder {
 
 class RpcCodec final : public Codec {
  public:
-  explicit RpcCodec(const LoadPlan& plan)
-      : size_(plan.size),
-        seed_(plan.seed),
-        service_us_(plan.service_us),
-        slow_us_(plan.slow_request_us),
-        slow_below_(static_cast<std::uint64_t>(plan.slow_requests * 0x1p64)) {}
+  explicit RpcCodec(const LoadPlan& plan) : size_(plan.size), times_(plan) {}
 
   std::size_t encode(const Stamp& stamp, std::string& out) override {
     auto& request = *request_.mutable_request();
     request.set_job_id(job_id(stamp));
-    request.set_workload(is_slow(stamp) ? slow_us_ : service_us_);
+    request.set_workload(times_.find_us(stamp));
     request.mutable_stamp()->clear();
     append_stamp(stamp, size_, *request.mutable_stamp());
     const auto header = encode_frame_header(request_.ByteSizeLong());
@@ -74,18 +69,8 @@ class RpcCodec final : public Codec {
   std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<RpcDecoder>(size_, scratch_); }
 
  private:
-  /// By the stamp, so that a request that goes out again is as it was, and each server has the same slow ones.
-  bool is_slow(const Stamp& stamp) const {
-    constexpr int sequence_bits = 40;
-    return slow_below_ > 0 &&
-           SplitMix64{seed_, std::uint64_t{stamp.client} << sequence_bits | stamp.sequence}() < slow_below_;
-  }
-
   std::size_t size_;
-  std::uint64_t seed_;
-  std::int32_t service_us_;
-  std::int32_t slow_us_;
-  std::uint64_t slow_below_;
+  ServiceTimes times_;
   // Reused, so that a message allocates nothing once the buffers have grown.
   wire::WorkMessage request_;
   mutable wire::WorkMessage reply_;

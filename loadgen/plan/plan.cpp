@@ -49,6 +49,7 @@ constexpr std::chrono::hours longest_ramp{1};
 constexpr std::chrono::hours longest_count{1};  // where no limit is given for so many messages
 const std::set<std::string> transports{"tcp", "udp", "multicast", "zmq+tcp"};
 constexpr std::uint32_t most_shares = 1024;
+constexpr std::size_t most_of_a_web_reply = 1 << 20;  // protocol/WIRE.md, Web
 constexpr std::size_t max_target = 16'000;  // a head above 16 KiB is refused by every server (protocol/WIRE.md)
 
 const std::map<std::string, Spin> spins{{"off", Spin::off}, {"auto", Spin::automatic}, {"on", Spin::on}};
@@ -259,16 +260,18 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
              "chat: who receives a message, as the server was started (default others)");
   line.add_number("--slow-readers", plan.slow_readers, 0U, 1'000'000U,
                   "chat: so many of the connections read 10 KiB a second and send nothing; the others are measured");
-  add_duration(line, "--service-time", raw.service_time, "rpc: service time each request asks for (default 0)");
+  add_duration(line, "--service-time", raw.service_time, "rpc, web: service time each request asks for (default 0)");
+  add_choice(line, "--service-kind", plan.service_kind, {{"wait", ServiceKind::wait}, {"cpu", ServiceKind::cpu}},
+             "web: whether that is a wait or burns CPU (default wait)");
   const auto read_slow = [&plan](const std::string& text) {
     const auto fraction = parse_fraction(text);
     if (!fraction) refuse_value("--slow-requests", fmt::format("'{}' is no share below 1; want e.g. 0.01", text));
     plan.slow_requests = *fraction;
   };
   line.add_read("--slow-requests", read_slow,
-                "rpc: the share of requests that ask for --slow-request-time instead, the same for each server")
+                "rpc, web: the share of requests that ask for --slow-request-time instead, the same for each server")
       .type_name("SHARE");
-  add_duration(line, "--slow-request-time", raw.slow_request_time, "rpc: service time of --slow-requests");
+  add_duration(line, "--slow-request-time", raw.slow_request_time, "rpc, web: service time of --slow-requests");
   line.add_number("--threads", plan.threads, 1U, 1024U, "threads that generate (default 1)");
   add_multicast_anywhere(line, plan.multicast_anywhere);
   const auto read_share = [&plan](const std::string& text) {
@@ -489,7 +492,7 @@ std::size_t longest_in_a_datagram(Workload workload) {
 /// The same for transports that carry messages.
 std::string message_contradiction(const LoadPlan& plan) {
   const std::string& transport = plan.url.transport;
-  if (plan.workload == Workload::lines || plan.workload == Workload::http)
+  if (plan.workload == Workload::lines || speaks_http(plan.workload))
     return fmt::format("--workload: {} carries echo, rpc and chat; want one of them", transport);
   if (!plan.nodelay) return fmt::format("--nodelay off is for tcp; {} has no such delay", transport);
   if (plan.send_buffer > 0) return fmt::format("--send-buffer is for tcp; leave it out over {}", transport);
@@ -612,8 +615,8 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (plan.connects_when_due && (!open || !plan.may_reconnect() || plan.busy_connections > 0))
     return "--connect-rate when-due is for an open loop in which the server may close connections (http://, --send, "
            "--reconnect or --requests-per-connection), without --busy-connections";
-  if (plan.reconnects && (plan.workload != Workload::http || plan.is_foreign()))
-    return "--reconnect is for --workload http; http:// and --send always reconnect";
+  if (plan.reconnects && (!speaks_http(plan.workload) || plan.is_foreign()))
+    return "--reconnect is for --workload http and web; http:// and --send always reconnect";
   if (length_of(raw.rates.steps) > 0 && line.given("--duration"))
     return "--rate says how long its steps last; leave --duration out";
   if (plan.count > 0 && plan.workload == Workload::chat)
@@ -624,6 +627,8 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
            std::to_string(smallest_message(plan)) + " bytes";
   if (plan.workload == Workload::http && plan.size > max_target)
     return "--size: an http request target has at most " + std::to_string(max_target) + " bytes";
+  if (plan.workload == Workload::web && plan.size > most_of_a_web_reply)
+    return "--size: a reply of web has at most 1 MiB";
   if (auto why = tls_contradiction(line, plan.tls); !why.empty()) return why;
   if (carries_messages(plan.url))
     if (auto why = message_contradiction(plan); !why.empty()) return why;
@@ -636,9 +641,11 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (auto why = share_contradiction(plan); !why.empty()) return why;
   if (auto why = busy_contradiction(plan); !why.empty()) return why;
   if (raw.service_time > std::chrono::seconds{10}) return "--service-time is at most 10s";
-  if (raw.service_time.count() > 0 && plan.workload != Workload::rpc) return "--service-time is for --workload rpc";
+  const bool asks_for_time = plan.workload == Workload::rpc || plan.workload == Workload::web;
+  if (raw.service_time.count() > 0 && !asks_for_time) return "--service-time is for --workload rpc and web";
+  if (line.given("--service-kind") && plan.workload != Workload::web) return "--service-kind is for --workload web";
   if (raw.slow_request_time > std::chrono::seconds{10}) return "--slow-request-time is at most 10s";
-  if (plan.slow_requests > 0 && plan.workload != Workload::rpc) return "--slow-requests is for --workload rpc";
+  if (plan.slow_requests > 0 && !asks_for_time) return "--slow-requests is for --workload rpc and web";
   if ((plan.slow_requests > 0) != (raw.slow_request_time.count() > 0))
     return "--slow-requests and --slow-request-time go together";
   if (plan.slow_readers > 0 && plan.workload != Workload::chat) return "--slow-readers is for --workload chat";

@@ -83,8 +83,9 @@ struct LoadPlan {
   std::uint32_t busy_connections = 0;    // not chat: of the connections, the first, which send; 0: all
   std::uint32_t slow_readers = 0;        // chat: of the connections, the last, which read little and say nothing
   bool speaks_at_once = false;           // chat, closed loop: clients send while others still connect
-  std::int32_t service_us = 0;           // rpc: the `workload` field of the requests
-  double slow_requests = 0;              // rpc: this share of them, by seed and stamp, has the next one instead
+  std::int32_t service_us = 0;           // rpc, web: the time that a request asks for
+  ServiceKind service_kind = ServiceKind::wait;  // web: how it is spent
+  double slow_requests = 0;                      // this share of them, by seed and stamp, has the next one instead
   std::int32_t slow_request_us = 0;
   bool nodelay = true;
   std::size_t send_buffer = 0;  // SO_SNDBUF; 0: as the system has it

@@ -168,7 +168,7 @@ class Client final : public Connection<Callback> {
   /// A session that writes by parts gives header and body of an answer one after the other, in these two workloads. To
   /// HEAD there is no body: another header follows, which no body looks like (it has no blank), or no write at all.
   void add_part(std::string_view bytes) {
-    const bool has_header = shared_.options.workload == Workload::rpc || shared_.options.workload == Workload::http;
+    const bool has_header = shared_.options.workload == Workload::rpc || speaks_http(shared_.options.workload);
     if (bytes.starts_with("HTTP/1.1 ")) end_answer();
     if (has_header && header_.empty()) {
       header_ = bytes;

@@ -31,7 +31,7 @@ std::string request(std::uint32_t job, std::int32_t workload, const std::string&
 /// A piece of a stream that some workload takes for a message, or nearly.
 std::string piece() {
   const auto text = draw::text_of({'a', 'b', '\n', '\r', '\0', ':', ' '});
-  switch (draw::index(8)) {
+  switch (draw::index(9)) {
     case 0:
       return text;
     case 1:
@@ -44,6 +44,9 @@ std::string piece() {
       return "GET /x HTTP/1.1\r\nHost: x\r\n" +
              draw::one_of<std::string>({"", "Connection: close\r\n", "A: b\r\n", "Content-Length: 1\r\n", "bad\r\n"}) +
              "\r\n";
+    case 8:
+      return draw::one_of<std::string>({"GET /x?wait=7us&size=9", "GET /items", "POST /items", "GET /x?cpu=us"}) +
+             " HTTP/1.1\r\nHost: x\r\n" + draw::one_of<std::string>({"", "Content-Length: 3\r\n"}) + "\r\nabc";
     case 5:  // near the limit
       return "GET /x HTTP/1.1\r\nHost: x\r\nA: " + std::string(limit - 44 + draw::index(30), 'x') + "\r\n\r\n";
     default:
@@ -61,7 +64,8 @@ std::string stream() {
 
 ServerOptions options() {
   ServerOptions made;
-  made.workload = draw::one_of({Workload::echo, Workload::lines, Workload::rpc, Workload::chat, Workload::http});
+  made.workload =
+      draw::one_of({Workload::echo, Workload::lines, Workload::rpc, Workload::chat, Workload::http, Workload::web});
   made.write_mode = draw::one_of({WriteMode::gathered, WriteMode::split});
   made.service_time = std::chrono::milliseconds{draw::one_of({0, 7})};
   made.max_frame = limit;
@@ -224,6 +228,54 @@ PROPERTY(Sessions, RpcAnswersEveryRequest) {
     return true;
   });
   RC_ASSERT(answered == jobs);
+}
+
+/// The effects of one request of web, each in words, and whether it was refused.
+std::vector<std::string> effects_of_web(const std::string& first_line, const std::string& rest = "") {
+  ServerOptions chosen;
+  chosen.workload = Workload::web;
+  Counters counters;
+  const auto session = make_session(chosen, counters);
+  Effects effects{WriteMode::split};
+  session->receive(first_line + " HTTP/1.1\r\nHost: x\r\n" + rest, effects);
+  std::vector<std::string> words;
+  for (const Effect& effect : effects) {
+    using enum Effect::Kind;
+    if (effect.kind == write) words.emplace_back(effects.bytes(effect));
+    if (effect.kind == wait) words.push_back("wait " + std::to_string(effect.duration.count()));
+    if (effect.kind == burn) words.push_back("burn " + std::to_string(effect.duration.count()));
+    if (effect.kind == close) words.emplace_back("close");
+  }
+  std::erase_if(words, [](const std::string& word) { return word.starts_with("HTTP/1.1 200"); });
+  return words;
+}
+
+using Words = std::vector<std::string>;
+
+TEST(WebSession, WaitsThenComputesThenFillsItsReply) {
+  EXPECT_EQ(effects_of_web("GET /stamp?wait=500us&cpu=20us&size=8", "\r\n"),
+            (Words{"wait 500000", "burn 20000", "stampxxx"}));
+  EXPECT_EQ(effects_of_web("GET /stamp?size=2", "\r\n"), Words{"stamp"}) << "the stamp is whole";
+  EXPECT_EQ(effects_of_web("GET /stamp", "\r\n"), Words{"stamp"});
+}
+
+TEST(WebSession, ListsItemsAndCountsABody) {
+  const auto list = effects_of_web("GET /items", "\r\n");
+  ASSERT_EQ(list.size(), 1U);
+  EXPECT_TRUE(list[0].starts_with("[{\"id\":1,"));
+  EXPECT_EQ(effects_of_web("POST /items", "Content-Length: 5\r\n\r\nhello"), Words{"5"});
+  EXPECT_EQ(effects_of_web("POST /items", "Content-Length: 5\r\n\r\nhell"), Words{}) << "the body is not whole";
+}
+
+TEST(WebSession, RefusesWhatItCannotRead) {
+  for (const auto* line : {"GET /stamp?wait=5ms", "GET /stamp?size=x", "GET /stamp?wait=us", "GET /stamp?size=2000000",
+                           "GET /stamp?wait=10000001us", "POST /stamp"}) {
+    const auto words = effects_of_web(line, "\r\n");
+    ASSERT_EQ(words.size(), 2U) << line;
+    EXPECT_TRUE(words[0].starts_with("HTTP/1.1 400")) << line;
+    EXPECT_EQ(words[1], "close") << line;
+  }
+  EXPECT_EQ(effects_of_web("POST /items", "Content-Length: 2000000\r\n\r\n").back(), "close");
 }
 
 }  // namespace

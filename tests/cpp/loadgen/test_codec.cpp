@@ -16,8 +16,8 @@
 namespace netdyno::load {
 namespace {
 
-constexpr std::initializer_list<Workload> all_workloads{Workload::echo, Workload::lines, Workload::rpc, Workload::chat,
-                                                        Workload::http};
+constexpr std::initializer_list<Workload> all_workloads{Workload::echo, Workload::lines, Workload::rpc,
+                                                        Workload::chat, Workload::http,  Workload::web};
 
 struct Seen final : ReplySink {
   std::vector<Stamp> stamps;
@@ -95,7 +95,7 @@ PROPERTY(Codec, VerifiesWhatAServerAnswersHoweverItIsCut) {
   RC_ASSERT(seen.stamps == talk.stamps);
   RC_ASSERT(seen.corrupted == 0U);
   RC_ASSERT(seen.bytes == talk.replies.size());
-  if (workload != Workload::http) RC_ASSERT(talk.expected_bytes == talk.replies.size());
+  if (!speaks_http(workload)) RC_ASSERT(talk.expected_bytes == talk.replies.size());
 }
 
 PROPERTY(Codec, NeverTakesAChangedByteForAnotherMessage) {
@@ -110,7 +110,7 @@ PROPERTY(Codec, NeverTakesAChangedByteForAnotherMessage) {
   for (const Stamp& stamp : seen.stamps) RC_ASSERT(std::ranges::count(talk.stamps, stamp) == 1);
   // A reason phrase or another header of HTTP may change without harm, and so may the varint of rpc's `is_complete`,
   // true by any number but 0; everything else costs at least one message.
-  const bool has_harmless_bytes = workload == Workload::http || workload == Workload::rpc;
+  const bool has_harmless_bytes = speaks_http(workload) || workload == Workload::rpc;
   if (!has_harmless_bytes) RC_ASSERT(seen.stamps.size() < talk.stamps.size());
 }
 
@@ -261,6 +261,45 @@ TEST(HttpCodec, CountsAnotherStatusAsCorrupt) {
   const auto decoder = codec->make_decoder();
   EXPECT_TRUE(decoder->receive("HTTP/1.1 503 Busy\r\ncontent-length:  4 \r\n\r\nbusy", seen));
   EXPECT_EQ(seen.corrupted, 1U);
+}
+
+std::string encoded_by(const LoadPlan& plan) {
+  std::string request;
+  make_codec(plan)->encode({42, 7}, request);
+  return request;
+}
+
+TEST(WebCodec, AsksForTimeAndSizeBehindTheStamp) {
+  auto plan = plan_of(Workload::web, 2048);
+  std::string stamp;
+  append_stamp({42, 7}, min_stamp_size, stamp);
+  const std::string end = "size=2048 HTTP/1.1\r\nHost: 127.0.0.1:7000\r\n\r\n";
+  EXPECT_EQ(encoded_by(plan), "GET /" + stamp + "?" + end);
+  plan.service_us = 500;
+  EXPECT_EQ(encoded_by(plan), "GET /" + stamp + "?wait=500us&" + end);
+  plan.service_kind = ServiceKind::cpu;
+  EXPECT_EQ(encoded_by(plan), "GET /" + stamp + "?cpu=500us&" + end);
+}
+
+TEST(WebCodec, TakesNoReplyThatIsNotTheStampFilledToTheSize) {
+  const auto codec = make_codec(plan_of(Workload::web, 40));
+  std::string stamp, other;
+  append_stamp({42, 7}, min_stamp_size, stamp);
+  append_stamp({42, 8}, min_stamp_size, other);
+  other.back() = other.back() == '0' ? '1' : '0';
+  const std::string filling(40 - min_stamp_size, 'x');
+  for (const auto& [body, right] : {std::pair{stamp + filling, true},
+                                    {stamp + filling + "x", false},
+                                    {stamp, false},
+                                    {stamp + filling.substr(1) + "y", false},
+                                    {stamp + "y" + filling.substr(1), false},
+                                    {other + filling, false}}) {
+    Seen seen;
+    const auto reply = "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+    EXPECT_TRUE(codec->make_decoder()->receive(reply, seen));
+    EXPECT_EQ(seen.stamps.size(), right ? 1U : 0U) << body;
+    EXPECT_EQ(seen.corrupted, right ? 0U : 1U) << body;
+  }
 }
 
 TEST(HttpCodec, RefusesAHeadAboveItsLimitHoweverItIsCut) {
