@@ -222,7 +222,7 @@ function(netdyno_add_contestants root)
     get_filename_component(name ${folder} NAME)
     file(READ ${manifest} json)
     string(JSON kind GET "${json}" kind)
-    if(kind STREQUAL "command")
+    if(kind STREQUAL "command" OR kind STREQUAL "framework")
       continue()
     endif()
 

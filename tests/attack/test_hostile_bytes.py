@@ -16,6 +16,7 @@ from tests.contract.messages.transport import HELO, WELC, control
 from tests.contract.talk import message
 from tests.contract.tcp.conftest import threads_for
 from tests.contract.tcp.stream_talk import StreamTalk
+from tests.support.chosen import list_tested_workloads
 from tests.support.client import Client
 from tests.support.mutation import mutated, pieces
 from tests.support.patience import eventually
@@ -51,7 +52,7 @@ def leave(chance: Random, client: Client) -> None:
 def test_streams_of_bad_bytes_hurt_no_other(seed: int, draw: DrawContestant) -> None:
     chance = Random(seed)
     contestant = draw(chance, "tcp")
-    workload = chance.choice(contestant.manifest.workloads)
+    workload = chance.choice(list_tested_workloads(contestant))
     with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server:
         for _ in range(ROUNDS):
             with ExitStack() as stack:
@@ -98,7 +99,7 @@ def test_bad_messages_hurt_no_other(seed: int, name: str, draw: DrawContestant) 
     chance = Random(seed)
     transport = TRANSPORTS[name]
     contestant = draw(chance, name)
-    workload = chance.choice(contestant.manifest.workloads)
+    workload = chance.choice(list_tested_workloads(contestant))
     with transport.serving(contestant, "--workload", workload) as server:
         for _ in range(ROUNDS):
             with talking(transport, server, workload, alone=False) as talk:

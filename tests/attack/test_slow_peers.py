@@ -17,7 +17,7 @@ from tests.contract.tcp.conftest import threads_for
 from tests.contract.tcp.stream_talk import StreamTalk
 from tests.contract.tcp.stream_talk import joined as has_joined
 from tests.support import proc
-from tests.support.chosen import discovered, startable
+from tests.support.chosen import discovered, list_tested_workloads, startable
 from tests.support.client import Client
 from tests.support.patience import eventually
 from tests.support.server import serving
@@ -47,7 +47,7 @@ def hinder(chance: Random, client: Client, workload: str, dripped: bytes) -> Non
 def test_slow_streams_hold_up_no_other(seed: int, draw: DrawContestant) -> None:
     chance = Random(seed)
     contestant = draw(chance, "tcp")
-    workload = chance.choice(contestant.manifest.workloads)
+    workload = chance.choice(list_tested_workloads(contestant))
     with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server, ExitStack() as stack:
         deaf = [stack.enter_context(Client(server.address, 4096)) for _ in range(PEERS)]
         dripping = [stack.enter_context(Client(server.address)) for _ in range(PEERS)]
@@ -72,7 +72,7 @@ def test_silent_and_deaf_clients_hold_up_no_other(seed: int, name: str, draw: Dr
     chance = Random(seed)
     transport = TRANSPORTS[name]
     contestant = draw(chance, name)
-    workload = chance.choice(contestant.manifest.workloads)
+    workload = chance.choice(list_tested_workloads(contestant))
     with (
         transport.serving(contestant, "--workload", workload) as server,
         joined(transport, server, PEERS) as deaf,

@@ -16,7 +16,7 @@ from netdyno.measure.machine import loaded
 from netdyno.model.contestant import Contestant
 from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.contract.tcp.stream_talk import StreamTalk
-from tests.support.chosen import startable
+from tests.support.chosen import discovered, startable
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
 
@@ -63,7 +63,7 @@ def expect_all_known(contestant: Contestant, trace: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [contestant.name for contestant in discover() if "tcp" in contestant.manifest.transports]
+    "name", [contestant.name for contestant in discovered("server") if "tcp" in contestant.manifest.transports]
 )
 def test_a_server_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_path: Path) -> None:
     contestant = startable(find_by_name(discover(), name), "server")

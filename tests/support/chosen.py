@@ -36,7 +36,7 @@ def chosen(config: pytest.Config, kind: ContestantKind) -> list[Contestant]:
     """The requested contestants of that kind. A name that neither a server nor a client has is an error."""
     names = _named(config)
     if names:
-        select((*discovered("server"), *discovered("client")), names)
+        select((*discovered("server"), *discovered_frameworks(), *discovered("client")), names)
     return [
         contestant
         for contestant in discovered(kind)
@@ -124,8 +124,32 @@ def _named(config: pytest.Config) -> list[str]:
 
 @cache
 def discovered(kind: ContestantKind) -> tuple[Contestant, ...]:
-    """All of a kind, read once for all tests."""
-    return tuple(discover(kind=kind))
+    """All of a kind, read once for all tests, but for frameworks, which have a contract of their own."""
+    return tuple(contestant for contestant in discover(kind=kind) if not contestant.manifest.is_framework)
+
+
+@cache
+def discovered_frameworks() -> tuple[Contestant, ...]:
+    """All frameworks, whose contract is that of the workload web alone (tests/contract/web)."""
+    return tuple(contestant for contestant in discover() if contestant.manifest.is_framework)
+
+
+def list_tested_workloads(contestant: Contestant) -> list[str]:
+    """The workloads of a contestant whose contract is the large one; of web there is a smaller (tests/contract/web)."""
+    return [workload for workload in contestant.manifest.workloads if workload != "web"]
+
+
+def list_web_servers(config: pytest.Config) -> list[Contestant]:
+    """The servers that the contract of web is checked with: the requested ones, or all with --all, else those of its
+    own that netdyno tests in full, and the frameworks that are there without a build."""
+    names = _named(config)
+    own_servers = [server for server in discovered("server") if "web" in server.manifest.workloads]
+    if names or config.getoption("--all"):
+        everyone = [*own_servers, *discovered_frameworks()]
+        return [server for server in everyone if not names or any(fnmatchcase(server.name, name) for name in names)]
+    full = tested_in_full(config, "server")
+    built = [framework for framework in discovered_frameworks() if not framework.manifest.build]
+    return [*(server for server in own_servers if server.name in full), *built]
 
 
 def startable(contestant: Contestant, kind: ContestantKind) -> Contestant:

@@ -32,7 +32,7 @@ class Manifest(Frozen):
     `options`: those that it takes besides the ones of every server of its transport.
     """
 
-    kind: Literal["cmake", "cargo", "erlang", "go", "java", "command"]
+    kind: Literal["cmake", "cargo", "erlang", "go", "java", "command", "framework"]
     model: str
     summary: str
     workloads: tuple[str, ...]
@@ -55,16 +55,28 @@ class Manifest(Frozen):
     build: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
     loads: tuple[str, ...] = ()
+    # Of frameworks (protocol/WIRE.md, Web): the programs that must be on PATH, with the way to get each; the command
+    # that prints its version; its settings, and the document that recommends them; whether it can spend a service time.
+    tools: Mapping[str, str] = {}
+    version: tuple[str, ...] = ()
+    settings: str = ""
+    spends_time: bool = True
+
+    @property
+    def is_framework(self) -> bool:
+        """Whether it has an HTTP stack of its own, and nothing else of the contract: it is started as a server of the
+        user's own is."""
+        return self.kind == "framework"
 
     @property
     def is_built(self) -> bool:
         """Whether CMake makes its program (cmake/Contestants.cmake), with the builder of its language."""
-        return self.kind != "command"
+        return self.kind not in ("command", "framework")
 
     @property
     def is_launched(self) -> bool:
         """Whether a server of this kind gets its options resolved, from the launcher (protocol/WIRE.md)."""
-        return self.kind != "cmake"
+        return self.kind not in ("cmake", "framework")
 
     @property
     def limits_clients(self) -> bool:
@@ -138,6 +150,11 @@ class Contestant(Frozen):
     why_not: str = ""
     own: Own | None = None
     loads: tuple[str, ...] = ()
+
+    @property
+    def has_stand_in(self) -> bool:
+        """Whether a program of the harness stands in for what it lacks of the contract (stand_in.py)."""
+        return self.own is not None or self.manifest.is_framework
 
 
 END_OF_PROGRAM = "--"

@@ -180,6 +180,10 @@ class Audit(Frozen):
     detail: str
 
 
+STAMP_SIZE = 28
+"""The bytes of the shortest stamp (protocol/WIRE.md)."""
+
+
 class LoadPlan(Frozen):
     """The plan that the generator was given."""
 
@@ -208,6 +212,11 @@ class LoadPlan(Frozen):
     slow_readers: Whole = 0
     busy_connections: Whole | None = None
     start: Start = "together"
+
+    @property
+    def request_size(self) -> int:
+        """The bytes of a request that `size` counts: in `web` it counts those of a reply, and a request has a stamp."""
+        return min(self.size, STAMP_SIZE) if self.workload == "web" else self.size
 
 
 class Step(Frozen):

@@ -196,28 +196,36 @@ def _explain_plain_text(contestant: Contestant, settings: Settings) -> str:
 
 def _explain_requests(contestant: Contestant, settings: Settings) -> str:
     """Say why a contestant has no right reply to the requests of a cell; empty when it has."""
-    if contestant.own is not None or not settings.are_own:
+    if contestant.own is not None or settings.workload == "web" or not settings.are_own:
         return ""
     return f"{contestant.name} can only repeat the URL of a request; 'path' and 'send' are for your own servers"
 
 
 def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iterable[str]) -> str:
-    """Say why a server of the user's own cannot have a cell: it gets no options, so levels of an option would be the
-    same cell several times, and requested work would not be done, nor encrypted. One that runs already cannot be put
-    behind a link."""
-    if contestant.own is None:
+    """Say why a server of the user's own, or a framework, cannot have a cell: it gets no options, but for a framework's
+    threads, so levels of an option would be the same cell several times, and requested work would not be done, nor
+    encrypted. One that runs already cannot be put behind a link."""
+    if not contestant.has_stand_in:
         return ""
-    ignored = {option for factor in levels if (option := whose(factor)[1])}
+    if not contestant.manifest.spends_time and settings.longest_service_time_s > 0:
+        return f"{contestant.name} cannot spend a service time"
+    ignored = {option for factor in levels if (option := whose(factor)[1])} - _list_understood(contestant, settings)
     ignored |= {"service-time"} & settings.server.keys()
     ignored |= {"tls"} if settings.is_encrypted else set()
     ignored |= {"size"} & set(levels) if settings.are_own else set()
     if ignored:
-        return (
-            f"{contestant.name} is your own server, which does not get the options {quantities.listed(sorted(ignored))}"
-        )
+        what = "a framework" if contestant.manifest.is_framework else "your own server"
+        return f"{contestant.name} is {what}, which does not get the options {quantities.listed(sorted(ignored))}"
     if stands_already(contestant) and settings.is_apart:
         return f"{contestant.name} is already running, and cannot be put behind the link {settings.link!r}"
     return ""
+
+
+def _list_understood(contestant: Contestant, settings: Settings) -> set[str]:
+    """Return the options of servers that reach a server without options: in `web` each request says how its time is
+    spent, and a framework's command has a place for its threads."""
+    in_requests = {"service-kind"} if settings.workload == "web" else set()
+    return in_requests | ({"threads"} if contestant.manifest.is_framework else set())
 
 
 def _explain_missing_option(contestant: Contestant, settings: Settings) -> str:

@@ -41,6 +41,8 @@ WHERE_POSSIBLE = ("threads", *(option for option in SOME_SERVERS_OPTIONS if opti
 """The options that only some servers have, and that a comparison may still leave to each (transports.py): not
 encryption, which concerns the load as well."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
+ASKS_FOR_TIME = ("rpc", "web")
+"""The workloads whose requests can ask for a service time."""
 
 T = TypeVar("T")
 
@@ -185,8 +187,10 @@ def _check_loop(where: str, settings: Settings, *, has_depth: bool) -> None:
 def _check_requests(where: str, settings: Settings) -> None:
     if fault := own_requests.check(settings, ""):
         raise UserError(f"{where}: {fault}")
-    if settings.path and settings.workload != "http":
-        raise UserError(f"{where}: key 'path': is for the workload http, and not {settings.workload!r}")
+    if settings.path and settings.workload not in ("http", "web"):
+        raise UserError(f"{where}: key 'path': is for the workloads http and web, and not {settings.workload!r}")
+    if settings.path and settings.service_time_s > 0:
+        raise UserError(f"{where}: key 'service-time': a request of your own ('path') asks for none")
     if (settings.send is not None) != (settings.workload == own_requests.BYTES):
         raise UserError(f"{where}: key 'send': goes with workload = {own_requests.BYTES!r}")
 
@@ -250,8 +254,8 @@ def _check_slow_requests(where: str, settings: Settings) -> None:
     if not settings.slow_requests:
         return
     key = f"{where}: key 'slow-requests'"
-    if settings.workload != "rpc":
-        raise UserError(f"{key}: a request of 'rpc' can ask for a time, {settings.workload!r} cannot")
+    if settings.workload not in ASKS_FOR_TIME:
+        raise UserError(f"{key}: a request of 'rpc' or 'web' can ask for a time, {settings.workload!r} cannot")
     if not 0 < settings.slow_request_time_s <= MOST_SERVICE_TIME_S:
         raise UserError(f"{key}: needs 'slow-request-time', at most {MOST_SERVICE_TIME_S} s")
 
@@ -263,10 +267,12 @@ def _check_load(where: str, settings: Settings) -> None:
         raise UserError(
             f"{where}: key 'size': {settings.size} bytes; a message of {settings.workload!r} has at least {least}"
         )
-    if settings.service_time_s > 0 and settings.workload != "rpc":
+    if settings.service_time_s > 0 and settings.workload not in ASKS_FOR_TIME:
         raise UserError(
-            f"{where}: key 'service-time': a request of 'rpc' can ask for one, {settings.workload!r} cannot"
+            f"{where}: key 'service-time': a request of 'rpc' or 'web' can ask for one, {settings.workload!r} cannot"
         )
+    if settings.workload == "web" and "service-time" in settings.server:
+        raise UserError(f"{where}: server: key 'service-time': in 'web' each request asks for it; write it outside")
     if settings.service_time_s > MOST_SERVICE_TIME_S:
         requested = duration_words(settings.service_time_s)
         raise UserError(f"{where}: key 'service-time': {requested} is above {MOST_SERVICE_TIME_S} s")

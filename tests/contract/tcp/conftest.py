@@ -28,7 +28,15 @@ import pytest
 from netdyno.model.contestant import Contestant
 from tests.contract.tcp.stream_talk import StreamTalk, TalkInTurns
 from tests.support import proc
-from tests.support.chosen import NONE_CHOSEN, one_at_a_time, quickly_compiled, startable, targets, workloads_to_test
+from tests.support.chosen import (
+    NONE_CHOSEN,
+    list_tested_workloads,
+    one_at_a_time,
+    quickly_compiled,
+    startable,
+    targets,
+    workloads_to_test,
+)
 from tests.support.patience import eventually
 from tests.support.server import Server, serving
 
@@ -123,7 +131,7 @@ def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
 
 def _workloads(metafunc: pytest.Metafunc, contestant: Contestant) -> list[str]:
     mark = metafunc.definition.get_closest_marker("workloads")
-    return [workload for workload in contestant.manifest.workloads if mark is None or workload in mark.args]
+    return [workload for workload in list_tested_workloads(contestant) if mark is None or workload in mark.args]
 
 
 def serves_one_at_a_time(contestant: Contestant) -> bool:

@@ -89,7 +89,7 @@ expect-status = 201
     assert scenario.expect_status == "201"
     with pytest.raises(UserError, match="method is for http, and send is not"):
         experiment.parse(text.replace("path = [", "send = 'a' #"), "e", "e.toml")
-    with pytest.raises(UserError, match="key 'path': is for the workload http, and not 'echo'"):
+    with pytest.raises(UserError, match="key 'path': is for the workloads http and web, and not 'echo'"):
         experiment.parse(text.replace('"http"', '"echo"'), "e", "e.toml")
 
 

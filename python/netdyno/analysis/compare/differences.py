@@ -39,6 +39,7 @@ DECISIVE = (
     "libraries",
     "programs",
     "runtimes",
+    "frameworks",
     "link",
 )
 """The keys that decide how fast a program is. A load average or a measured link differs every time."""

@@ -154,7 +154,9 @@ def counts(load: LoadResult) -> Iterator[FigureLimit]:
             "messages sent, of those that the connections may carry", life.sent, connections.established * requests
         )
         yield FigureLimit("connections of the window, of all", connections.in_window, connections.established)
-    yield FigureLimit("bytes of the messages sent, of all bytes sent", life.sent * load.plan.size, load.bytes.sent)
+    yield FigureLimit(
+        "bytes of the messages sent, of all bytes sent", life.sent * load.plan.request_size, load.bytes.sent
+    )
     yield FigureLimit(
         "bytes of the replies, of all bytes received", life.received * load.plan.size, load.bytes.received
     )
@@ -294,20 +296,20 @@ def transfer(load: LoadResult, limits: TrialResources) -> Iterator[FigureLimit]:
     window_s = load.plan.duration_s + 2 * load.latency.service_ns.max / 1e9
     up, down = load.requests.completed, load.requests.completed * replies
     # At least one copy out of the kernel for each receiver; into the kernel, one copy may serve many.
-    copied = (up + down) * load.plan.size
+    copied = up * load.plan.request_size + down * load.plan.size
     copies = COPY_MARGIN * limits.all_cores * limits.copies_hz * window_s
     yield FigureLimit("bytes that are copied out of the kernel", copied, copies)
     if limits.rate_hz is None:
         return
     most = limits.rate_hz * (window_s * (1 + LINK_SHARE) + LINK_S)
-    for way, messages in (("to the server", up), ("back", down)):
-        yield FigureLimit(f"bits on their way {way} over the link", 8 * _count_wire_bytes(load, messages), most)
+    for way, messages, size in (("to the server", up, load.plan.request_size), ("back", down, load.plan.size)):
+        yield FigureLimit(f"bits on their way {way} over the link", 8 * _count_wire_bytes(load, messages, size), most)
 
 
-def _count_wire_bytes(load: LoadResult, messages: float) -> float:
+def _count_wire_bytes(load: LoadResult, messages: float, size: int) -> float:
     """Return the least bytes of so many messages in frames: full segments of a stream, or a datagram each."""
     transport = transports.of_url(load.plan.url)
-    payload = messages * load.plan.size
+    payload = messages * size
     if transport is not None and transport.datagrams:
         return payload + messages * (ETHERNET_BYTES + IP_BYTES + UDP_BYTES)
     headers = IP_BYTES + TCP_BYTES

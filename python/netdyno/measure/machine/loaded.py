@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-import shlex
 import shutil
 import subprocess
 import zipfile
@@ -20,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from netdyno.model.contestant import Contestant, behind_launcher
+from netdyno.question.contestants import own
 
 _LIBRARY = re.compile(r"^\s+(?:\S+ => )?(/\S.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 """A line of ldd(1) that has a path: "libz.so.1 => /lib/libz.so.1 (0x7f…)", or the loader, which has no arrow."""
@@ -91,8 +91,7 @@ def _digest_version(path: Path, *_: int) -> str:
 
 def _find_named(contestant: Contestant) -> tuple[Path, ...]:
     """Return the files that its command names, and those that a script among them names in full."""
-    own_server = contestant.own
-    first = shlex.split(own_server.command)[:1] if own_server is not None and own_server.command else []
+    first = own.behind_stand_in(contestant)
     words = [*_find_program(behind_launcher(contestant.command)), *contestant.command, *first, *(_find_program(first))]
     named = [path for word in words if (path := _resolve_file(word)) is not None]
     return tuple(dict.fromkeys(path for file in named for path in (file, *_read_script(file))))

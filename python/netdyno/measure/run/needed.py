@@ -11,7 +11,6 @@ from netdyno.model.experiment import Experiment
 from netdyno.model.levels import combinations
 from netdyno.model.options import Settings, settings
 from netdyno.question.contestants import building, contestants
-from netdyno.question.contestants.contestants import ContestantKind
 
 
 class PreparedContestants(NamedTuple):
@@ -27,7 +26,12 @@ def make(
     """Build only what its cells start. `servers` and `clients` are those that its cells name. Raises UserError where
     the build fails; a contestant that lacks something is no failure."""
     building.make(list_programs(experiment, servers, clients), build)
-    return PreparedContestants(_prepare(servers, build, "server"), _prepare(clients, build, "client"))
+    spoken = {scenario.workload for scenario in experiment.scenarios}
+    ready_servers = tuple(
+        contestants.prepare(server, build=build) if spoken & set(server.manifest.workloads) else server
+        for server in servers
+    )
+    return PreparedContestants(ready_servers, _prepare_clients(clients, build))
 
 
 def list_programs(
@@ -59,5 +63,5 @@ def is_encrypted(experiment: Experiment) -> bool:
     return any(cell.is_encrypted for cell in _list_cells(experiment))
 
 
-def _prepare(group: Sequence[Contestant], build: Path, kind: ContestantKind) -> tuple[Contestant, ...]:
-    return tuple(contestants.prepare(contestant, build=build, kind=kind) for contestant in group)
+def _prepare_clients(clients: Sequence[Contestant], build: Path) -> tuple[Contestant, ...]:
+    return tuple(contestants.prepare(client, build=build, kind="client") for client in clients)

@@ -28,7 +28,7 @@ from netdyno.model.observation import ForeignLoad, Pinning
 from netdyno.model.options import Settings, settings
 from netdyno.model.run import Run
 from netdyno.question import flips, plan
-from netdyno.question.contestants import codesize
+from netdyno.question.contestants import codesize, contestants
 
 OF_ALL_CELLS = {*Scenario.__struct_fields__} - {*Conditions.__struct_fields__, "name", "factors"}
 """The fields of a scenario beside the settings of its cells: its contestants, metric, blocks and turns, for example."""
@@ -113,6 +113,8 @@ def set_up(
     facts |= {"programs": digests.digest_programs(generator, servers, clients, tls_layer)}
     if interpreted := digests.list_runtimes([*servers, *clients]):
         facts["runtimes"] = interpreted
+    if described := contestants.describe_frameworks(servers, build):
+        facts["frameworks"] = described
     context = TrialContext(
         seed=experiment.seed,
         generator=(str(generator),),

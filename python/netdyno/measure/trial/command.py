@@ -46,9 +46,9 @@ def build_listen_url(contestant: Contestant, address: str) -> str:
 
 
 def may_reconnect(contestant: Contestant, settings: Settings) -> bool:
-    """Whether the server may close a connection after a reply, as HTTP allows: one of the user's own. Contestants keep
-    their connections (protocol/WIRE.md)."""
-    return contestant.own is not None and settings.workload == "http" and not settings.are_own
+    """Whether the server may close a connection after a reply, as HTTP allows: one of the user's own, or a framework.
+    Contestants keep their connections (protocol/WIRE.md)."""
+    return contestant.has_stand_in and settings.workload in ("http", "web") and not settings.are_own
 
 
 def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
@@ -246,8 +246,8 @@ def is_encrypted(endpoint: str) -> bool:
 
 
 def _format_load(endpoint: str, settings: Settings, seed: int) -> list[str]:
-    """Return the options of the load that the generator and a client contestant share, where they apply: only one
-    workload has a service time, and transports of messages have no options of a stream."""
+    """Return the options of the load that the generator and a client contestant share, where they apply: only two
+    workloads have a service time, and transports of messages have no options of a stream."""
     transport = transports.of_url(endpoint)
     carries_messages = transport is not None and transport.messages
     stream = () if carries_messages else ("--nodelay", settings.nodelay, "--write-mode", settings.write_mode)
@@ -255,6 +255,8 @@ def _format_load(endpoint: str, settings: Settings, seed: int) -> list[str]:
     if settings.slow_requests > 0:
         slow_time = format_duration(settings.slow_request_time_s)
         service = (*service, "--slow-requests", f"{settings.slow_requests:.9g}", "--slow-request-time", slow_time)
+    if settings.workload == "web" and not settings.are_own:
+        service = (*service, "--service-kind", str(settings.server.get("service-kind", "wait")))
     return [
         *("-c", str(settings.connections)),
         *(*stream, *service),

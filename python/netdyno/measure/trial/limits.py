@@ -34,9 +34,9 @@ def find_limits(
 
 def find_requested_work(settings: Settings) -> RequestedWork:
     """Return the least work of a request: the server's own part and the part that the request asks for
-    (protocol/WIRE.md). Only two workloads have a service time."""
+    (protocol/WIRE.md). Only three workloads have a service time."""
     return RequestedWork(
-        service_s=settings.service_time_in_all_s if settings.workload in ("rpc", "http") else 0.0,
+        service_s=settings.service_time_in_all_s if settings.workload in ("rpc", "http", "web") else 0.0,
         burns=settings.server.get("service-kind") == "cpu",
         at_a_time=settings.speakers,
     )

@@ -266,9 +266,8 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
 
 
 def start_server(command: Sequence[str], contestant: Contestant, context: TrialContext, output: IO[bytes]) -> Process:
-    """Start a server whose work is to be charged to it: under a keeper, which for a server of the user's own is its
-    stand-in."""
-    return Process(command, context.pinning.server, output, talks=True, kept=contestant.own is None)
+    """Start a server whose work is to be charged to it: under a keeper, or its stand-in."""
+    return Process(command, context.pinning.server, output, talks=True, kept=not contestant.has_stand_in)
 
 
 def watch_server(
@@ -347,7 +346,7 @@ def judge(
     left behind. `overruns_s`: the time by which each of its slices was too long."""
     cell_settings, contestant = prepared.settings, prepared.contestant
     context = prepared.context
-    left_by_stand_in = farewell.totals.get(LEFT_BEHIND, 0) if contestant.own is not None else 0
+    left_by_stand_in = farewell.totals.get(LEFT_BEHIND, 0) if contestant.has_stand_in else 0
     judged = [
         *_judge_load(cell_settings, load),
         audits.completed(load),
@@ -361,7 +360,7 @@ def judge(
     counted = cell_settings.failed_connects == "count"
     totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
     judged += audits.strangers(totals, loads, farewell.connected, failed_connects=counted)
-    if contestant.own is not None:
+    if contestant.has_stand_in:
         judged.append(audits.no_totals())
     elif not farewell.ended:
         judged.append(audits.server_totals(totals, loads, farewell.shutdown, failed_connects=counted))

@@ -23,15 +23,22 @@ from netdyno.kit.paths import ROOT, build_dir, launcher_path
 from netdyno.model.contestant import Contestant, Manifest, behind_launcher, launched
 from netdyno.model.own_requests import BYTES
 from netdyno.model.transports import TRANSPORTS
-from netdyno.question.contestants import kernel, programs
+from netdyno.question.contestants import kernel, own, programs
 from netdyno.question.contestants.building import is_made_on_demand
 
 ContestantKind = Literal["server", "client"]
+VERSION_PATIENCE_S = 20.0
+"""The limit for an answer that takes a second, on a busy machine."""
 # Computed once: for the types of its fields, msgspec evaluates every annotation.
 _KEYS = tuple(field.encode_name for field in msgspec.structs.fields(Manifest))
 _PACKAGES = sysconfig.get_path("platlib")
 _BESIDE = {"java": ("java/{}/program.jar",), "erlang": ("erlang/{}/*.beam",)}
 """What cmake/kinds/<kind>.cmake makes beside the program, by kind: `{}` is the contestant."""
+_EXPLAINED_KEYS = {
+    "run": "the list of arguments that starts the program",
+    "version": "the list of arguments that prints the version of the framework",
+    "settings": "its settings, and the document that recommends them",
+}
 
 
 def parse_manifest(path: Path) -> Manifest:
@@ -49,8 +56,10 @@ def parse_manifest(path: Path) -> Manifest:
         manifest = msgspec.convert(raw, Manifest)
     except msgspec.ValidationError as error:
         raise UserError(f"{path}: {_explain_validation_error(raw, error)}") from error
-    if manifest.kind == "command" and not manifest.run:
-        raise UserError(f"{path}: kind 'command' needs the key 'run': the list of arguments that starts the program")
+    needed = {"command": ("run",), "framework": ("run", "version", "settings")}.get(manifest.kind, ())
+    for key in needed:
+        if not getattr(manifest, key):
+            raise UserError(f"{path}: kind {manifest.kind!r} needs the key {key!r}: {_EXPLAINED_KEYS[key]}")
     _check_transports(path, manifest)
     return manifest
 
@@ -71,7 +80,7 @@ def _explain_validation_error(raw: dict[str, object], error: msgspec.ValidationE
     message, key = text.rsplit(" - at `$.", 1)
     key = key.rstrip("`")
     words = {
-        "kind": ("cmake", "cargo", "erlang", "go", "java", "command"),
+        "kind": ("cmake", "cargo", "erlang", "go", "java", "command", "framework"),
         "threads": ("any", "one", "per-connection"),
         "clients": ("any", "limited-by-threads", "limited-by-processes"),
         "out_of_descriptors": ("waits", "closes"),
@@ -105,7 +114,9 @@ def _load(folder: Path, build: Path, kind: ContestantKind) -> Contestant:
         command: tuple[str, ...] = (str(build / f"{kind}s" / folder.name),)
     else:
         command = expand(manifest.run, folder, build)
-    if kind == "server" and manifest.is_launched:
+    if manifest.is_framework:
+        command = own.stand_in_for(command)
+    elif kind == "server" and manifest.is_launched:
         command = launched(str(launcher_path(build)), folder.name, manifest, command)
     why_not = _explain_why_not(
         skip_file(build, folder.name, kind), manifest, command, is_to_come=is_made_on_demand(build)
@@ -150,6 +161,8 @@ def _explain_why_not(reason: Path, manifest: Manifest, command: tuple[str, ...],
         return " ".join(reason.read_text(encoding="utf-8").split())
     if why_not := kernel.explain_missing(manifest.needs) or programs.explain_missing(manifest.needs):
         return why_not
+    if lacking := [f"{tool} not found: {how}" for tool, how in manifest.tools.items() if shutil.which(tool) is None]:
+        return lacking[0]
     program = behind_launcher(command)[0]
     if not manifest.is_built and shutil.which(program) is None:
         return f"{program} not found"
@@ -168,8 +181,8 @@ def find_by_name(contestants: Iterable[Contestant], name: str, kind: ContestantK
 
 
 def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[Contestant, ...]:
-    """The contestants whose name matches one of the globs, in name order; an unsafe or unranked one only where it is
-    named in full. A pattern without a match is a UserError."""
+    """The contestants whose name matches one of the globs, or kind and name, such as framework:*, in name order; an
+    unsafe or unranked one only where it is named in full. A pattern without a match is a UserError."""
     chosen: dict[str, Contestant] = {}
     for pattern in dict.fromkeys(patterns):
         matching = [contestant for contestant in contestants if _matches(contestant, pattern)]
@@ -185,8 +198,9 @@ def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[
 
 
 def _matches(contestant: Contestant, pattern: str) -> bool:
-    name = contestant.name
-    return name == pattern or (fnmatch.fnmatchcase(name, pattern) and not contestant.manifest.apart)
+    names = contestant.name, f"{contestant.manifest.kind}:{contestant.name}"
+    matches = any(fnmatch.fnmatchcase(name, pattern) for name in names)
+    return contestant.name == pattern or (matches and not contestant.manifest.apart)
 
 
 def choose_workload(requested: str | None, servers: Sequence[Contestant]) -> str:
@@ -224,6 +238,7 @@ def prepare(
     folder = root / f"{kind}s" / contestant.name
     command = expand(contestant.manifest.build, folder, build_folder)
     try:
+        (build_folder / "frameworks").mkdir(parents=True, exist_ok=True)
         process = subprocess.run(
             command,
             cwd=folder,
@@ -239,6 +254,26 @@ def prepare(
         return contestant
     last_line = (process.stderr.strip() or process.stdout.strip() or "it printed nothing").splitlines()[-1]
     return _mark_unavailable(contestant, f"its build step failed (exit code {process.returncode}): {last_line}")
+
+
+def describe_frameworks(servers: Sequence[Contestant], build: Path, root: Path = ROOT) -> list[str]:
+    """Return one line for each framework that can be started: its version, as it prints that, and its settings."""
+    return [
+        f"{server.name}: {_read_version(server, root / 'servers' / server.name, build)}; {server.manifest.settings}"
+        for server in servers
+        if server.manifest.is_framework and server.available
+    ]
+
+
+def _read_version(framework: Contestant, folder: Path, build: Path) -> str:
+    command = expand(framework.manifest.version, folder, build)
+    try:
+        process = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=VERSION_PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"version unknown ({error})"
+    return ((process.stdout or process.stderr).strip().splitlines() or ["version unknown"])[0].replace(f"{build}/", "")
 
 
 def _read_build_environment(build: Path) -> dict[str, str]:

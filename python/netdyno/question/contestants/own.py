@@ -108,9 +108,21 @@ def make_contestant(name: str, own: Own) -> Contestant:
         threads="any",
         caveats=_list_caveats(own.address) if own.address else (GIVEN_A_PORT,),
     )
-    command = (sys.executable, "-I", "-S", str(STAND_IN), *started_with, *words)
+    command = stand_in_for((*started_with, *words))
     why_not = _explain_why_not(own, words[0])
     return Contestant(name=name, manifest=manifest, command=command, available=not why_not, why_not=why_not, own=own)
+
+
+def stand_in_for(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the command of the program that stands in for a server that knows nothing of netdyno."""
+    return (sys.executable, "-I", "-S", str(STAND_IN), *words)
+
+
+def behind_stand_in(contestant: Contestant) -> list[str]:
+    """Return the words that start the server that a stand-in stands for; none where it is started directly."""
+    if contestant.own is not None:
+        return shlex.split(contestant.own.command)[:1]
+    return list(contestant.command[len(stand_in_for(())) :]) if contestant.manifest.is_framework else []
 
 
 def _list_start_settings(own: Own) -> tuple[str, ...]:

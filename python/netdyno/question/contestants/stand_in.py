@@ -5,9 +5,9 @@ which imports the standard library only.
     stand_in.py [--settings JSON] COMMAND… --listen tcp://ADDRESS:0 [the options of a contestant]
     stand_in.py [--settings JSON] --at tcp://ADDRESS:PORT --listen … [the options of a contestant]
 
-`{port}` and `{address}` in a word of the command stand for the place where it is to listen. The options are not passed
-on. With `--at` the server runs already: it is looked for, and neither started nor ended. The settings are those of
-ServerSettings."""
+`{port}` and `{address}` in a word of the command stand for the place where it is to listen, `{threads}` for the option
+of that name. The options are not passed on. With `--at` the server runs already: it is looked for, and neither started
+nor ended. The settings are those of ServerSettings."""
 
 from __future__ import annotations
 
@@ -69,6 +69,7 @@ class StandInRequest(NamedTuple):
     command: tuple[str, ...]
     address: str
     settings: ServerSettings = ServerSettings()
+    threads: str = ""
 
 
 def parse(words: Sequence[str]) -> StandInRequest:
@@ -76,7 +77,9 @@ def parse(words: Sequence[str]) -> StandInRequest:
     settings = ServerSettings(**json.loads(words[1])) if words[0] == SETTINGS else ServerSettings()
     words = words[2:] if words[0] == SETTINGS else words
     listen_index = len(words) - 1 - list(reversed(words)).index("--listen")
-    return StandInRequest(tuple(words[:listen_index]), place(words[listen_index + 1])[0], settings)
+    options = dict(zip(words[listen_index::2], words[listen_index + 1 :: 2], strict=False))
+    address = place(options["--listen"])[0]
+    return StandInRequest(tuple(words[:listen_index]), address, settings, options.get("--threads", ""))
 
 
 def place(url: str) -> tuple[str, int]:
@@ -117,9 +120,13 @@ def format_url(address: str, port: int) -> str:
     return f"tcp://[{address}]:{port}" if ":" in address else f"tcp://{address}:{port}"
 
 
-def fill_in(command: Sequence[str], address: str, port: int) -> list[str]:
+def fill_in(command: Sequence[str], address: str, port: int, threads: str = "") -> list[str]:
     """Fill in the places in the words of the command. Pure."""
-    return [word.replace("{port}", str(port)).replace("{address}", address) for word in command]
+    places = {"{port}": str(port), "{address}": address, **({"{threads}": threads} if threads else {})}
+    words = list(command)
+    for name, value in places.items():
+        words = [word.replace(name, value) for word in words]
+    return words
 
 
 def try_connect(address: str, port: int, unix_socket: str = "") -> bool:
@@ -388,7 +395,7 @@ def serve(request: StandInRequest) -> int:
     for number in list_ending_signals():
         signal.signal(number, end)
     try:
-        server = start(fill_in(request.command, request.address, port), request.settings)
+        server = start(fill_in(request.command, request.address, port, request.threads), request.settings)
     except OSError as error:
         sys.exit(f"{request.command[0]} cannot be started: {error.strerror}")
     may_listen = list_addresses(request.address)

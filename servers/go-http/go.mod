@@ -1,0 +1,3 @@
+module netdyno/go-http
+
+go 1.19

@@ -1,0 +1,66 @@
+// The workload web by net/http alone: a goroutine for each connection.
+package main
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const items = `[{"id":1,"name":"one"},{"id":2,"name":"two"},{"id":3,"name":"three"}]`
+
+// Busy by the clock: Go moves goroutines between threads, so there is no CPU clock of one.
+func burn(duration time.Duration) {
+	for end := time.Now().Add(duration); time.Now().Before(end); {
+	}
+}
+
+func answer(writer http.ResponseWriter, request *http.Request) {
+	query := request.URL.Query()
+	wait, _ := time.ParseDuration(query.Get("wait"))
+	cpu, _ := time.ParseDuration(query.Get("cpu"))
+	size, _ := strconv.Atoi(query.Get("size"))
+	if wait > 0 {
+		time.Sleep(wait)
+	}
+	burn(cpu)
+	stamp := request.URL.Path[1:]
+	if size > len(stamp) {
+		stamp += strings.Repeat("x", size-len(stamp))
+	}
+	writer.Header().Set("Content-Type", "text/plain")
+	writer.Header().Set("Content-Length", strconv.Itoa(len(stamp)))
+	io.WriteString(writer, stamp)
+}
+
+func answerItems(writer http.ResponseWriter, request *http.Request) {
+	writer.Header().Set("Content-Type", "application/json")
+	if request.Method == http.MethodPost {
+		body, _ := io.ReadAll(request.Body)
+		fmt.Fprint(writer, len(body))
+		return
+	}
+	io.WriteString(writer, items)
+}
+
+func main() {
+	threads, err := strconv.Atoi(os.Args[2])
+	if err != nil {
+		log.Fatal(err)
+	}
+	runtime.GOMAXPROCS(threads)
+	listener, err := net.Listen("tcp", os.Args[1])
+	if err != nil {
+		log.Fatal(err)
+	}
+	http.HandleFunc("/", answer)
+	http.HandleFunc("/items", answerItems)
+	log.Fatal(http.Serve(listener, nil))
+}
