@@ -15,7 +15,10 @@ pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).resolve().parents[2]
 PLATFORMS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "platforms").iterdir())
-SCRIPTS = ("netdyno", "packages/set-up.sh", ".ci/run", *PLATFORMS)
+OF_FRAMEWORKS = sorted(
+    str(path.relative_to(ROOT)) for path in (*ROOT.glob("packages/frameworks/*.sh"), *ROOT.glob("servers/*/run.sh"))
+)
+SCRIPTS = ("netdyno", "packages/set-up.sh", ".ci/run", *PLATFORMS, *OF_FRAMEWORKS)
 
 # Split, so that this file does not name them. A mirror or a proxy must be able to take the place of each.
 REGISTRY_HOSTS = tuple(
