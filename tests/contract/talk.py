@@ -1,5 +1,5 @@
-"""What the clients of each workload say, and what they are answered, whatever carries it: streams (tcp/talk.py) and
-transports of messages (messages/talk.py)."""
+"""What the clients of each workload say, and what they are answered, whatever carries it: streams
+(tcp/stream_talk.py) and transports of messages (messages/message_talk.py)."""
 
 from __future__ import annotations
 

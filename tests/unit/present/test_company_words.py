@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 from functools import cache
 
@@ -107,6 +106,6 @@ def test_programs_read_it() -> None:
 def test_a_gate_has_it(written: object) -> None:
     assert callable(written)
     assert "beside 1.8 cores of" in written(
-        gate.list_notes(dataclasses.replace(FOUND, faults=()), analyse_beside().scenarios)
+        gate.list_notes(msgspec.structs.replace(FOUND, faults=()), analyse_beside().scenarios)
     )
     assert "beside" not in written(())

@@ -379,6 +379,7 @@ def test_the_families_of_the_tree_are_found() -> None:
     assert server["uring-per-core"].family == ("servers/_shared/inbox", "servers/_shared/uring")
     datagram = ("lib/net/datagram", "servers/_shared/datagram")
     assert server["udp-coroutines"].family == tuple(sorted((*epoll, *datagram)))
+    assert server["threads-global-lock"].family == ("servers/_shared/threads",)
     assert "servers/_shared/zmq" in server["zeromq-coroutines"].family
     assert server["tokio"].family == ("servers/_shared/rust", "servers/_shared/tokio")
     assert server["go-net"].family == ("servers/_shared/go",)
@@ -389,7 +390,7 @@ def test_the_families_of_the_tree_are_found() -> None:
     for name in ("asyncio-protocol", "uvloop"):
         assert server[name].family == ("servers/_shared/asyncio",)
     assert server["node-events"].family == ("servers/_shared/node",)
-    for name in ("asio-coroutines", "folly-async", "node-0-10", "threads-global-lock"):
+    for name in ("asio-coroutines", "folly-async", "node-0-10"):
         assert server[name].family == ()
         assert sum_with_family(server[name], everyone) == server[name].code
     assert {about.family for about in everyone if about.kind != "server"} == {()}
