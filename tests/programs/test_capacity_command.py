@@ -193,7 +193,7 @@ def test_a_server_that_dies_gives_no_answer_and_exit_1(
         ([SERVER, "--slo", "p99<5"], "--slo: the limit of 'p99': '5' is not a duration"),
         ([SERVER, "--workload", "ecko"], f"--workload: {SERVER} does not speak 'ecko'"),
         ([SERVER, "--duration", "5"], "--duration: '5' is not a duration"),
-        ([SERVER, "--duration", "0s"], "--duration: must be above 0"),
+        ([SERVER, "--duration", "0s"], "--duration: '0s' is not above 0"),
         ([SERVER, "--start", "10"], "--start: at 10/s a window of 2s has fewer than 100 messages"),
         ([SERVER, "--most", "500"], "--most: 500 is below the rate that the search starts at, 1,000"),
         ([SERVER, "--most", "inf"], "--most: inf is not a rate"),
