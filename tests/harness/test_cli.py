@@ -116,7 +116,7 @@ def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
         (["run", "--blocks", "many"], "--blocks"),
         (["run", "--foreign-load", "ignore"], "--foreign-load"),
         (["run", "--duration", "5"], "--duration: '5' is not a duration"),
-        (["run", "--duration", "0s"], "--duration: must be above 0"),
+        (["run", "--duration", "0s"], "--duration: '0s' is not above 0"),
         (
             ["run", "--precision", "wide"],
             "--precision: 'wide' is no precision: write a share above 0, such as 0.05 or '5%'",
