@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 LOOK_EVERY_S = 0.01
 """Nothing notifies a process that another's socket has begun to listen, so it is polled this often."""
-NOT_READY_SHARE = 0.9
+NOT_READY_SHARE = 0.5
 """The share of the time that the server has after which it prints where it looked for it: before the harness gives it
 up."""
 ANSWER_S = 5.0
