@@ -52,9 +52,7 @@ async fn count_bytes(body: Bytes) -> Json<usize> {
 }
 
 async fn serve(address: String) -> std::io::Result<()> {
-    let routes = Router::new()
-        .route("/items", get(list_items).post(count_bytes))
-        .route("/{stamp}", get(answer));
+    let routes = Router::new().route("/items", get(list_items).post(count_bytes)).route("/{stamp}", get(answer));
     axum::serve(tokio::net::TcpListener::bind(address).await?, routes).await
 }
 
