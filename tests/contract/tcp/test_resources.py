@@ -196,7 +196,8 @@ def run_out_of_memory(server: Server, workload: str, make_client: type[Client]) 
                 closed += 1
         # At rest: who has found no memory still holds some, until it is closed.
         server.wait_at_rest(*(client.address for client in crowd))
-        talk.check()
+        if make_client is Client:  # to decrypt a request takes memory, which there may be none of
+            talk.check()
         for client in crowd:
             client.close()
         # A newcomer may need memory as well, for its thread: what they took is given back first.
