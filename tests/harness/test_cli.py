@@ -433,6 +433,13 @@ def test_a_server_that_is_unsafe_is_listed_as_such(capsys: pytest.CaptureFixture
     assert f"unsafe: {UNSAFE.manifest.unsafe}" in " ".join(notes)
 
 
+def test_an_audit_is_listed_with_its_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["list", "audits"])
+    heading, first, *_ = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["audit", "kind", "meaning"]
+    assert first.split()[:2] == ["died", "server"]
+
+
 def test_a_list_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for columns in (40, 80, 130):
         monkeypatch.setenv("COLUMNS", str(columns))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,6 +15,7 @@ from netdyno.kit.paths import ROOT
 from netdyno.model.audit_meanings import FAILURES
 from netdyno.model.claim import Claim
 from netdyno.model.contestant import About
+from netdyno.model.experiment import Experiment
 from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.model.options import SCENARIO, SERVER
 from netdyno.model.outcomes import KINDS
@@ -97,35 +98,41 @@ def list_workloads() -> list[ListingRow]:
 
 def list_experiments() -> list[ListingRow]:
     """List every experiment of the repository; one that cannot be read has the reason."""
-    folder = experiment.find_experiments_folder()
     rows: list[ListingRow] = []
-    for name in experiment.list_names(folder):
-        try:
-            loaded = experiment.load(folder / f"{name}.toml")
-        except UserError as error:
-            rows.append({"name": name, "question": f"(broken: {error})", "sizes": [], "blocks": 0, "scenarios": []})
-            continue
-        scenarios = [scenario.name for scenario in loaded.scenarios]
-        sizes = experiment.list_sizes(folder / f"{name}.toml")
-        rows.append(
-            {"name": name, "question": loaded.question, "sizes": sizes, "blocks": loaded.blocks, "scenarios": scenarios}
-        )
+    for path, loaded in _load_experiments():
+        if isinstance(loaded, UserError):
+            row: ListingRow = {"question": f"(broken: {loaded})", "sizes": [], "blocks": 0, "scenarios": []}
+        else:
+            row = {
+                "question": loaded.question,
+                "sizes": experiment.list_sizes(path),
+                "blocks": loaded.blocks,
+                "scenarios": [scenario.name for scenario in loaded.scenarios],
+            }
+        rows.append({"name": path.stem, **row})
     return rows
 
 
 def list_claims() -> list[ListingRow]:
     """List every claim that an experiment of the repository tests; one that cannot be read has the reason."""
-    folder = experiment.find_experiments_folder()
     rows: list[ListingRow] = []
-    for name in experiment.list_names(folder):
-        try:
-            loaded = experiment.load(folder / f"{name}.toml")
-        except UserError as error:
-            rows.append({"id": "", "experiment": name, "text": f"(broken: {error})"})
-            continue
-        if not loaded.parts:  # else they are the parts' claims
-            rows += [_claim_row(name, claim) for claim in loaded.claims]
+    for path, loaded in _load_experiments():
+        if isinstance(loaded, UserError):
+            rows.append({"id": "", "experiment": path.stem, "text": f"(broken: {loaded})"})
+        elif not loaded.parts:  # else they are the parts' claims
+            rows += [_claim_row(path.stem, claim) for claim in loaded.claims]
     return rows
+
+
+def _load_experiments() -> Iterator[tuple[Path, Experiment | UserError]]:
+    """Yield each experiment of the repository with its path, or the reason why it cannot be read."""
+    folder = experiment.find_experiments_folder()
+    for name in experiment.list_names(folder):
+        path = folder / f"{name}.toml"
+        try:
+            yield path, experiment.load(path)
+        except UserError as error:
+            yield path, error
 
 
 def _claim_row(experiment_name: str, claim: Claim) -> ListingRow:
@@ -232,10 +239,14 @@ LISTS: Mapping[str, Callable[[], list[ListingRow]]] = {
 }
 
 
-_IN_JSON_ONLY = {
-    *("summary", "caveats", "clients", "available", "workloads", "transports"),  # of contestants
-    *("kind", "files", "functions", "complexity_max", "complexity_with_family", "family"),  # of code
-    *("scenarios", "tests", "published", "started_at", "finished_at"),
+_OF_CONTESTANTS = ("summary", "caveats", "clients", "available", "workloads", "transports")
+_IN_JSON_ONLY: Mapping[str, Sequence[str]] = {
+    "servers": _OF_CONTESTANTS,
+    "clients": _OF_CONTESTANTS,
+    "code": ("kind", "files", "functions", "complexity_max", "complexity_with_family", "family"),
+    "experiments": ("scenarios",),
+    "claims": ("tests", "published"),
+    "runs": ("started_at", "finished_at"),
 }
 _NOTES = {
     "unranked": "unranked",
@@ -259,7 +270,8 @@ def as_text(what: str, rows: list[ListingRow]) -> str:
     if not rows:
         return f"no {what} yet"
     texts = [{key: harmless(_format_cell(value)) for key, value in row.items()} for row in rows]
-    shown = [key for key in dict.fromkeys(key for row in texts for key in row) if key not in {*_IN_JSON_ONLY, *_NOTES}]
+    hidden = {*_IN_JSON_ONLY.get(what, ()), *_NOTES}
+    shown = [key for key in dict.fromkeys(key for row in texts for key in row) if key not in hidden]
     columns = sorted((key for key in shown if any(row.get(key) for row in texts)), key=lambda key: key in _LAST)
     titles = {key: key.replace("_", " ") for key in columns}
     widths = [max(len(row.get(key, "")) for row in (titles, *texts)) for key in columns[:-1]]
