@@ -46,8 +46,8 @@ bool lists_token(std::string_view list, std::string_view token) {
   return false;
 }
 
-constexpr std::string_view text = "text/plain";
-constexpr std::string_view json = "application/json";
+constexpr std::string_view text_type = "text/plain";
+constexpr std::string_view json_type = "application/json";
 const std::string items = R"([{"id":1,"name":"one"},{"id":2,"name":"two"},{"id":3,"name":"three"}])";
 constexpr std::size_t most_of_a_query = 10'000'000;  // microseconds, or bytes
 
@@ -220,7 +220,7 @@ class HttpSession : public Session {
   }
 
   void refuse(std::string_view status, Effects& effects) {
-    write_reply(status, text, {}, false, Connection::close, effects);
+    write_reply(status, text_type, {}, false, Connection::close, effects);
     protocol_error(effects);
   }
 
@@ -255,7 +255,7 @@ class TargetSession final : public HttpSession {
  private:
   bool answer(const RequestHead& request, Effects& effects) override {
     effects.serve(service_kind_, service_time_);
-    respond(request, text, request.target, effects);
+    respond(request, text_type, request.target, effects);
     return true;
   }
 
@@ -296,7 +296,7 @@ class WebSession final : public HttpSession {
     auto query = request.target;
     const auto path = take_until(query, "?").value_or(request.target);
     if (path == "/items") {
-      respond(request, json, request.posts ? std::to_string(request.body_size) : items, effects);
+      respond(request, json_type, request.posts ? std::to_string(request.body_size) : items, effects);
       return true;
     }
     const auto work = parse_query(path.size() < request.target.size() ? query : std::string_view{});
@@ -305,7 +305,7 @@ class WebSession final : public HttpSession {
     effects.serve(ServiceKind::cpu, work->cpu);
     body_.assign(path.substr(1));
     body_.resize(std::max(body_.size(), work->size), 'x');
-    respond(request, text, body_, effects);
+    respond(request, text_type, body_, effects);
     return true;
   }
 
