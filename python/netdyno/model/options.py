@@ -151,6 +151,11 @@ class Settings(Conditions):
     the connections."""
 
     @property
+    def speaks_http(self) -> bool:
+        """As speaks_http of lib/protocol/workload.hpp."""
+        return self.workload in ("http", "web")
+
+    @property
     def link_words(self) -> str:
         """The name of the link in reports: "loopback", "lan at 1gbit", "wan with 20ms each way, 1% lost"."""
         rate = f" at {self.link_rate}" if self.link_rate and self.is_apart else ""

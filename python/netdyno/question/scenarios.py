@@ -187,7 +187,7 @@ def _check_loop(where: str, settings: Settings, *, has_depth: bool) -> None:
 def _check_requests(where: str, settings: Settings) -> None:
     if fault := own_requests.check(settings, ""):
         raise UserError(f"{where}: {fault}")
-    if settings.path and settings.workload not in ("http", "web"):
+    if settings.path and not settings.speaks_http:
         raise UserError(f"{where}: key 'path': is for the workloads http and web, and not {settings.workload!r}")
     if settings.path and settings.service_time_s > 0:
         raise UserError(f"{where}: key 'service-time': a request of your own ('path') asks for none")

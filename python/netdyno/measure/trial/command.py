@@ -48,7 +48,7 @@ def build_listen_url(contestant: Contestant, address: str) -> str:
 def may_reconnect(contestant: Contestant, settings: Settings) -> bool:
     """Whether the server may close a connection after a reply, as HTTP allows: one of the user's own, or a framework.
     Contestants keep their connections (protocol/WIRE.md)."""
-    return contestant.has_stand_in and settings.workload in ("http", "web") and not settings.are_own
+    return contestant.has_stand_in and settings.speaks_http and not settings.are_own
 
 
 def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
