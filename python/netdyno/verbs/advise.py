@@ -149,19 +149,18 @@ def answer_from_run(request: AdviseRequest, servers: Sequence[Contestant]) -> Ad
     from netdyno.analysis.analysis import derive_advice
 
     text = workload.write_toml(request.given, [server.name for server in servers], main_s(request))
-    exit_code, measured, folder = _run_experiment(
+    done, measured, folder = _run_experiment(
         request, FILE_NAME, text, servers, lambda parsed: workload.set_advise(parsed, request.given)
     )
     if measured is None:
-        return exit_code
+        return done.exit_code
     advice = derive_advice(measured)
     if advice is None or not advice.take:
         return 1
     answer = AdviceAnswer(advice, measured.run_id, folder)
     if not request.along:
         return answer
-    left_s = read_budget_s(request) - plan.sum_seconds(measured.all_trials)
-    return _measure_beside(request, answer, servers, left_s)
+    return _measure_beside(request, answer, servers, read_budget_s(request) - done.seconds)
 
 
 def _run_experiment(
@@ -170,8 +169,8 @@ def _run_experiment(
     text: str,
     servers: Sequence[Contestant],
     adapt: Callable[[Experiment], Experiment] = lambda parsed: parsed,
-) -> tuple[int, Run | None, Path]:
-    """Run the experiment of this text by the ordinary runner; the text stays in the run's folder. Return its exit code,
+) -> tuple[run_command.RunResult, Run | None, Path]:
+    """Run the experiment of this text by the ordinary runner; the text stays in the run's folder. Return its result,
     the run where it came to its end with a figure, and its folder."""
     with temporary_folder("advise") as temporary:
         path = temporary / name
@@ -194,7 +193,7 @@ def _run_experiment(
     folder = request.results / str(done.line["run_id"])
     (folder / name).write_text(text, encoding="utf-8")
     has_ended = done.exit_code <= 128 and done.analysis is not None
-    return done.exit_code, read.load(folder / schema.FILE_NAME) if has_ended else None, folder
+    return done, read.load(folder / schema.FILE_NAME) if has_ended else None, folder
 
 
 def _keep(parsed: Experiment, names: Sequence[str]) -> Experiment:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -69,11 +70,13 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunResult(NamedTuple):
-    """The result of a run: its exit code, its line of JSON, and its findings where it has any."""
+    """The result of a run: its exit code, its line of JSON, its findings where it has any, and the seconds that it
+    took when nothing had to be built any more."""
 
     exit_code: int
     line: dict[str, object]
     analysis: Analysis | None
+    seconds: float = 0.0
 
 
 def run(request: RunRequest, argv: Sequence[str]) -> int:
@@ -100,6 +103,7 @@ def carry_out(
     ]
     _refuse_on_cluster(request, chosen)
     ready = needed.make(adapted, chosen, clients, build)
+    began_s = time.monotonic()
     console, display = _open_screen(request.as_json)
     with _open_stage(request.cluster) as stage:
         outcome = runner.execute(
@@ -119,7 +123,7 @@ def carry_out(
         profile.run_after_trials(adapted, ready, outcome.folder, build, sys.stderr if request.as_json else sys.stdout)
         if done.analysis is not None:
             _write_page(done.analysis, outcome.folder)
-    return done
+    return done._replace(seconds=time.monotonic() - began_s)
 
 
 def _refuse_on_cluster(request: RunRequest, servers: Sequence[Contestant]) -> None:

@@ -6,6 +6,7 @@ insists, and then the run records it."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast, get_args
@@ -49,6 +50,7 @@ def resume(
     """Resume a stored run. `permit` raises UserError where the user forbids the programs that the run would start
     beside the servers of this repository; nothing is started or connected to before. Raises UserError where nothing is
     left to do, where the run is still being made, or where something decisive differs without `anyway`."""
+    began_s = time.monotonic()
     with Store.reopen(path) as stored:
         run = read.load(path)
         if run.finished_at is not None:
@@ -90,7 +92,9 @@ def resume(
         to_trace = traced.select_missing(
             traced.plan_tasks(planned, servers_by_name, context.clients, _choose_trace(run)), run.traced
         )
-        execution = runner.Execution(run, cells, servers_by_name, context, canary, stored, display, to_trace, hosts)
+        execution = runner.Execution(
+            run, cells, servers_by_name, context, canary, stored, display, to_trace, began_s, hosts
+        )
         interrupted = execution.carry_out()
     return runner.RunOutcome(run.run_id, path.parent, interrupted)
 

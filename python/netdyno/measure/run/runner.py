@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -63,6 +63,8 @@ def execute(
     """Run an experiment. `servers` and `clients` are the contestants that its cells name; `foreign_load` decides on a
     trial that shared the machine, `trace` whether system calls are traced afterwards; `hosts` has the hosts of a
     cluster to run on. Raises UserError before the first trial where something cannot work."""
+    began_s = time.monotonic()
+    begins = datetime.now().astimezone()
     preparation.check(experiment, servers, build)
     trace = "never" if hosts else trace
     servers_by_name = {server.name: server for server in servers}
@@ -88,21 +90,22 @@ def execute(
     run = preparation.begin_run(run_id, folder, experiment, facts | {"trace": trace}, servers, clients)
     with write.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.plan_tasks(experiment, servers_by_name, context.clients, trace)
-        begins, beside_s = datetime.now().astimezone(), traced.estimate_seconds(to_trace)
+        beside_s = traced.estimate_seconds(to_trace)
         display.begin(
             format_announcement(experiment, servers_by_name, context.clients, beside_s, begins=begins, over=run.links)
         )
         for text in first.failures:
             display.note(text)
         canary = Canary(canary_path(build), context.pinning, folder)
-        execution = Execution(run, cells, servers_by_name, context, canary, stored, display, to_trace, hosts)
+        execution = Execution(run, cells, servers_by_name, context, canary, stored, display, to_trace, began_s, hosts)
         return RunOutcome(run_id, folder, execution.carry_out())
 
 
 @dataclass
 class Execution:
     """A run that is being carried out: `run` holds the stored trials, `cells` are all planned ones, `to_trace` the
-    traces to be taken after them; `hosts` has the hosts of a cluster."""
+    traces to be taken after them; its time counts from `began_s` (time.monotonic()); `hosts` has the hosts of a
+    cluster."""
 
     run: Run
     cells: Sequence[plan.Cell]
@@ -112,6 +115,7 @@ class Execution:
     stored: write.Store
     display: Display
     to_trace: Sequence[traced.TraceTask]
+    began_s: float = field(default_factory=time.monotonic)
     hosts: Hosts | None = None
 
     @property
@@ -128,13 +132,12 @@ class Execution:
         or the exit code of what cut it short, a signal or the loss of its hosts."""
         experiment = self.run.experiment
         known = warm_up.collect_known(self.run.all_trials)
-        began_s = time.monotonic()
         try:
             with raise_on_signals():
                 measured = self._measure_warm_ups(known)
         except (Interrupted, GoneError) as cut:
             return self._end_early(cut)
-        before_s = time.monotonic() - began_s
+        before_s = time.monotonic() - self.began_s
         self.context = msgspec.structs.replace(
             self.context,
             warmups={cell_key: warmup for cell_key, warmup in known.items() if warmup is not None} | measured,

@@ -6,6 +6,7 @@ stored trials, in an order that depends on the seed."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -27,6 +28,8 @@ from netdyno.question.side_by_side import divide_into_groups
 BEYOND_BLOCKS = 3
 """The blocks in which an open loop may exceed the generator before its cell is skipped. Then more than half of its
 trials have done so, and its figures are bounds however often they are taken (outcomes.saturated)."""
+MOST_END_S, SHARE_OF_END = 5.0, 0.05
+"""The time that analysis and report take after the last trial: of the budget of time so much, at most."""
 RETRIES_PER_CELL = 6
 """The most retries of a whole block, over its cells. A neighbour that takes a quarter of each core in bursts leaves a
 trial of 0.7 s alone three times in ten (bench/disturb.py); a machine that never rests makes a run seven times as long
@@ -38,7 +41,8 @@ class Schedule:
     end of a block, its disturbed trials are retried, and again while they are disturbed."""
 
     def __init__(self, run: Run, planned: Sequence[Cell], progress: Progress, before_s: float = 0.0) -> None:
-        """`run` holds the stored trials; they are counted as done. `before_s`: the seconds spent before the first."""
+        """`run` holds the stored trials; they are counted as done. `before_s`: the seconds of this run before its first
+        trial."""
         self._run = run
         self._before_s = before_s
         self._spent_s = 0.0
@@ -65,7 +69,8 @@ class Schedule:
         """Yield every cell without a trial, then those to retry, grouped with the following cells that differ only in
         their contestant. `keep` gets the cells of further blocks before the first of them runs, so that they are
         planned when they begin, and the experiment where it changes: a new level, or the last blocks. A block's trials
-        are judged (`revise`) when its round is over, before the next is requested."""
+        are judged (`revise`) when its round is over, before the next is requested. The first block has all its cells,
+        however short the time is."""
         blocks = list(self._cells)
         while blocks:
             for block in blocks:
@@ -79,12 +84,12 @@ class Schedule:
     def _group_block(self, block: int) -> Iterator[tuple[Cell, ...]]:
         cells = self._cells[block]
         for group in divide_into_groups(cell for cell in cells if _locate(cell) not in self._last):
-            if self._is_past_limit():
+            if block > 1 and self._count_within_limit() < len(group):
                 return
             yield group
         while again := [cell for cell in cells if self._must_retry(cell)]:
-            room = RETRIES_PER_CELL * len(cells) - self._retried[block]
-            if self._is_past_limit() or room <= 0:
+            room = min(RETRIES_PER_CELL * len(cells) - self._retried[block], self._count_within_limit())
+            if room <= 0:
                 return
             again = again[:room]
             for cell in again:
@@ -153,9 +158,13 @@ class Schedule:
         """Whether every cell of a block has its trial, and each retried one its new trial."""
         return self._left[block] == 0
 
-    def _is_past_limit(self) -> bool:
+    def _count_within_limit(self) -> int:
+        """Count the trials that would end within the limit of time, if they take as long as those so far."""
         limit_s = self._run.experiment.time_limit_s
-        return limit_s is not None and self._before_s + self._spent_s >= limit_s
+        if limit_s is None:
+            return sys.maxsize
+        left_s = _leave_end(limit_s) - self._before_s - self._spent_s
+        return max(0, int(left_s / self._spent_s * len(self._trials))) if self._spent_s else sys.maxsize
 
     def _plan(self, cells: Sequence[Cell]) -> None:
         for cell in cells:
@@ -164,7 +173,7 @@ class Schedule:
 
     def _plan_further(self) -> tuple[Cell, ...]:
         """Plan what the question needs next; return its cells, none at the end of the run."""
-        proposals = () if self._is_past_limit() else propose(self._summarise())
+        proposals = propose(self._summarise()) if self._count_within_limit() else ()
         for proposal in proposals:
             if proposal.cells and (proposal.is_look or self._is_in_time(proposal.cells)):
                 self._run = msgspec.structs.replace(self._run, experiment=proposal.experiment)
@@ -209,7 +218,8 @@ class Schedule:
         budget_s = self._run.experiment.time_budget_s
         if budget_s is None or not self._last:
             return True
-        return self._before_s + self._spent_s + self._spent_s / len(self._last) * len(cells) <= budget_s
+        expected_s = self._spent_s / len(self._last) * len(cells)  # with the retries that a trial took so far
+        return self._before_s + self._spent_s + expected_s <= _leave_end(budget_s)
 
     def _expect(self, still_open: Sequence[Scenario]) -> None:
         """Update the progress with the most cells and blocks that may come."""
@@ -223,6 +233,11 @@ class Schedule:
         more = max((find_most(scenario) - blocks[scenario.name] for scenario in precise), default=0)
         goes_on = len(precise) < len(still_open)
         self._progress.expect(len(planned), len(planned) + further, last + more, goes_on=goes_on)
+
+
+def _leave_end(seconds: float) -> float:
+    """Return the part of a time in which trials may run."""
+    return seconds - min(MOST_END_S, SHARE_OF_END * seconds)
 
 
 def _locate(item: Cell | Trial) -> tuple[int, int]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from netdyno.measure.trial.first_requests import lower_rate
+from netdyno.measure.trial.first_requests import FirstRequests, _measure_closed_loops, find_enough_hz, lower_rate
 from netdyno.measure.trial.wrong_reply import explain_held
-from netdyno.model.experiment import Scenario
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.load_result import LoadResult
+from netdyno.model.options import Settings, settings
 from netdyno.present.prose.replies import describe_rate
 from tests.support.builders.made_load import changed, distribution, load
+from tests.support.builders.made_twins import contestant
 
 SAME_RATE = Scenario(name="s", workload="http", arrivals="poisson", rate=2000, rate_share=0.6, path=("/",))
 
@@ -26,6 +29,28 @@ def test_one_rate_for_all_follows_from_the_slowest() -> None:
 def test_a_rate_that_all_can_carry_stays(closed_hz: dict[str, float]) -> None:
     assert lower_rate(SAME_RATE, closed_hz) == SAME_RATE
     assert describe_rate(SAME_RATE) == ""
+
+
+@pytest.mark.parametrize(
+    ("sent", "most_hz"),
+    [
+        pytest.param((40.0, 900.0, 850.0), 900.0, id="slow"),
+        pytest.param((40.0, 9000.0), 9000.0, id="disturbed once"),
+        pytest.param((9000.0,), 9000.0, id="fast"),
+    ],
+)
+def test_a_neighbour_of_one_load_does_not_lower_the_rate(sent: tuple[float, ...], most_hz: float) -> None:
+    rates_hz = iter(sent)
+
+    def send(cell_settings: Settings, *, connections: int | None = None) -> LoadResult:
+        result: LoadResult = changed(load(), "requests.per_second", next(rates_hz))
+        return result
+
+    cells = [("most", settings(SAME_RATE, {})), ("same rate", settings(SAME_RATE, {}))]
+    enough_hz = find_enough_hz(Experiment(name="e", question="?", scenarios=(SAME_RATE,)))
+    closed_hz = _measure_closed_loops(FirstRequests(contestant("mine"), send), cells, enough_hz)
+    assert closed_hz == {"most": most_hz, "same rate": most_hz}
+    assert next(rates_hz, None) is None
 
 
 def test_a_rate_stays_that_was_given() -> None:
