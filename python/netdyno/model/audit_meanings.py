@@ -54,6 +54,7 @@ FAILURES: Mapping[str, str] = {
     "client_slower": "A host had twice the median response time of another, and 200 us more.",
     "client_stalled": "A host stood still while others were answered.",
     "stranger_load": "Connections that netdyno did not make were 5% of the server's work.",
+    "uneven_load": "Other programs ran beside one contestant and spared another: no trial of them counts.",
     "stationary": "Throughput provably moved by 25%, an open loop's median response time by 50%.",
     "unproven": "The server had a fault that a pause of the machine can cause, too.",
     "left_behind": "Programs outlived the server that had started them.",

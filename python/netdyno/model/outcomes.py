@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from netdyno.kit.statistics import exact
-from netdyno.model import transports
+from netdyno.model import transports, uneven_load
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
@@ -63,6 +63,7 @@ KINDS: Mapping[str, FaultKind] = {
     "client_slower": "machine",
     "client_stalled": "machine",
     "stranger_load": "machine",
+    "uneven_load": "machine",
     "unproven": "note",
     "stationary": "note",
     "left_behind": "note",
@@ -266,9 +267,10 @@ def judged(run: Run) -> Run:
     """Return the run with the final status of each trial: `faulty` where the server failed, `made_again` where the
     machine was disturbed and a later try of the same place replaced it, `censored` in a cell that saturates the
     generator for any contestant. In every other cell, trials that only the generator's own audit doubts count, because
-    to exclude single trials for it would exclude fast ones."""
+    to exclude single trials for it would exclude fast ones. No trial counts of a scenario in which other programs ran
+    beside one contestant and spared another."""
     compared = _list_generator_scenarios(run)
-    run = _excuse_unproven(run, compared)
+    run = _doubt_uneven(_excuse_unproven(run, compared))
     tried_again = {
         (trial.block, trial.position, attempt) for trial in run.all_trials for attempt in range(1, trial.attempt)
     }
@@ -291,6 +293,19 @@ def judged(run: Run) -> Run:
         return tuple(msgspec.structs.replace(trial, status=decide(trial)) for trial in trials)
 
     return msgspec.structs.replace(run, trials=decide_all(run.trials), twins=decide_all(run.twins))
+
+
+def _doubt_uneven(run: Run) -> Run:
+    """Return the run with a failed audit in each trial of a scenario whose contestants did not meet the same
+    neighbours."""
+    counted = (trial for trial in run.trials if trial.status != "skipped" and not disturbances(trial))
+    uneven = uneven_load.find_uneven(counted)
+
+    def doubt(trial: Trial) -> Trial:
+        audit = uneven.get(trial.scenario)
+        return trial if audit is None else msgspec.structs.replace(trial, audits=(*trial.audits, audit))
+
+    return msgspec.structs.replace(run, trials=tuple(map(doubt, run.trials)), twins=tuple(map(doubt, run.twins)))
 
 
 MOST_CHANCE = 0.01

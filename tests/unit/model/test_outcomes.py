@@ -158,7 +158,7 @@ def test_one_event_in_the_only_block_proves_nothing() -> None:
 
 
 def test_what_all_show_in_most_trials_is_theirs_on_a_quiet_machine_only() -> None:
-    busy_machine = MachineObservation(cores=2, window_s=1.0, steal_s=0.0, own_s=0.5, foreign_s=1.2, switches=0)
+    busy_machine = machine_with(1.2)
     every = [trial("stalled", name=name, block=block) for block in range(1, 7) for name in (EPOLL, LOCK)]
     crowded = [replace(entry, machine=busy_machine) for entry in every]
     beside = [replace(entry, beside=NEIGHBOUR) for entry in every]
@@ -166,6 +166,36 @@ def test_what_all_show_in_most_trials_is_theirs_on_a_quiet_machine_only() -> Non
     assert statuses(run_of(crowded)) == statuses(run_of(beside)) == ["valid"] * 12
     idle = [replace(entry, machine=busy_machine) for block in range(1, 7) for entry in [trial("work", block=block)]]
     assert statuses(run_of(idle)).count("faulty") == 6, "no machine computes less, as its waits are counted"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "beside_lock", "beside_epoll", "expected"),
+    [
+        pytest.param(6, [1.0], [0.02], "struck_out", id="beside one of two"),
+        pytest.param(6, [1.0], [1.1], "valid", id="beside both"),
+        pytest.param(6, [0.2], [0.0], "valid", id="too little to matter"),
+        pytest.param(6, [1.0, 0.0], [0.0, 1.0], "valid", id="in turn"),
+        pytest.param(4, [1.0], [0.0], "valid", id="by chance"),
+    ],
+)
+def test_no_trial_counts_where_others_ran_beside_one_contestant_alone(
+    blocks: int, beside_lock: Sequence[float], beside_epoll: Sequence[float], expected: Status
+) -> None:
+    """As a server does that leaves programs behind, which work while others are measured."""
+    others = {LOCK: beside_lock, EPOLL: beside_epoll}
+    trials = [
+        replace(trial(name=name, block=block), machine=machine_with(others[name][block % len(others[name])]))
+        for block in range(1, blocks + 1)
+        for name in (EPOLL, LOCK)
+    ]
+    assert statuses(run_of(trials)) == [expected] * 2 * blocks
+    if expected == "struck_out":
+        reasons = {note.cause.reason for note in analyse(run_of(trials)).set_aside}
+        assert reasons == {f"other programs used 1 cores beside {LOCK}, and 0.02 beside {EPOLL} (medians; p = 0.0011)"}
+
+
+def machine_with(foreign_s: float) -> MachineObservation:
+    return MachineObservation(cores=2, window_s=1.0, steal_s=0.0, own_s=0.5, foreign_s=foreign_s, switches=0)
 
 
 def test_the_exact_test_decides_on_a_busy_machine_too() -> None:

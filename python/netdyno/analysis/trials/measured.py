@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from netdyno.analysis.found.exclusions import ExclusionCause
-from netdyno.model import outcomes
+from netdyno.model import outcomes, uneven_load
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
@@ -31,6 +31,8 @@ def select_distinct(trials: Iterable[Trial], statuses: Collection[Status]) -> It
 
 def find_exclusion_cause(trial: Trial) -> ExclusionCause:
     """Return why a trial enters no figure."""
+    if uneven := [audit for audit in outcomes.failed(trial, "machine") if audit.name == uneven_load.NAME]:
+        return ExclusionCause(reason=uneven[0].detail)
     if outcomes.is_disturbed(trial):
         return ExclusionCause(disturbed=True)
     decided = outcomes.faults(trial) or outcomes.failed(trial, "server") or outcomes.failed(trial, "instrument")

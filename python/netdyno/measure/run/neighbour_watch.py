@@ -102,7 +102,7 @@ def explain_busy_cores(busy: Neighbour, tries: int, foreign_load: ForeignLoad) -
     return (
         f"Other programs use this machine: {tries} tries in a row {_describe_loss(foreign_load)}, "
         f"beside {neighbour.name(busy)}{shares} on {plural(busy.cores, 'core')}. For undisturbed figures, {advice}. "
-        "The run goes on: comparisons hold, as all contestants are disturbed equally; absolute figures are marked."
+        "The run goes on: it compares where all contestants are disturbed equally; absolute figures are marked."
     )
 
 

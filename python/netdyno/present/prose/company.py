@@ -28,7 +28,7 @@ def list_caveats(company: Company | None) -> tuple[str, ...]:
     comparisons = (
         "a contestant that used more CPU was stopped for longer"
         if any(program.quota_cores for program in company.neighbours)
-        else "comparisons hold, as all contestants were disturbed equally"
+        else "comparisons hold, as no contestant is proven to have been disturbed more than another"
     )
     text = (
         f"{MARK} Measured {label(company)} ({trials}{quantities.plural(company.of, 'trial')}): {comparisons}; absolute "

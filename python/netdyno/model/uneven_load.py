@@ -1,0 +1,53 @@
+"""Whether other programs shared the cores with some contestants of a scenario and spared another. Pure functions.
+
+A neighbour that meets all alike leaves comparisons as they are. A program that runs while one contestant is measured,
+and rests while another is, makes a difference that looks like the contestants' own, whoever started it."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+
+from netdyno.kit.statistics import exact
+from netdyno.model.load_result import Audit
+from netdyno.model.trial import Trial
+
+NAME = "uneven_load"
+LEAST_CORES = 0.25
+"""The least difference of two contestants' medians that counts: above what a trial may have where foreign load is no
+reason to repeat it (measure/audits/host_audits.py)."""
+MOST_CHANCE = 0.01
+"""The largest chance of such a difference where a neighbour comes and goes at random, over all pairs."""
+
+
+def find_uneven(trials: Iterable[Trial]) -> Mapping[str, Audit]:
+    """Return the failed audit of each scenario, by its name, in which other programs ran beside one contestant and
+    spared another. Trials that are repeated for what ran beside them are not to be given."""
+    cores: dict[str, dict[str, list[float]]] = {}
+    for trial in trials:
+        if trial.machine is not None:
+            used = (trial.machine.foreign_s + trial.machine.steal_s) / trial.machine.window_s
+            cores.setdefault(trial.scenario, {}).setdefault(trial.contestant, []).append(used)
+    audits = {scenario: _judge(of_contestants) for scenario, of_contestants in cores.items()}
+    return {scenario: audit for scenario, audit in audits.items() if audit is not None}
+
+
+def _judge(cores: Mapping[str, Sequence[float]]) -> Audit | None:
+    """Judge one scenario by the cores' worth that others used in each trial of its contestants; None where all may have
+    been met alike."""
+    medians = {name: statistics.median(values) for name, values in sorted(cores.items())}
+    most, least = max(medians, key=lambda name: medians[name]), min(medians, key=lambda name: medians[name])
+    if medians[most] - medians[least] < LEAST_CORES:
+        return None
+    between = (medians[most] + medians[least]) / 2
+    above = {name: sum(value > between for value in cores[name]) for name in (most, least)}
+    chance = exact.compute_chance(above[most], len(cores[most]), above[least], len(cores[least]))
+    pairs = len(list(itertools.combinations(cores, 2)))
+    if chance * pairs >= MOST_CHANCE:
+        return None
+    detail = (
+        f"other programs used {medians[most]:.2g} cores beside {most}, and {medians[least]:.2g} beside {least} "
+        f"(medians; p = {chance * pairs:.2g})"
+    )
+    return Audit(name="uneven_load", passed=False, detail=detail)
