@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from netdyno.kit import quantities
 from netdyno.kit.errors import UserError, check_keys, table_in
 from netdyno.kit.units import duration_words
 from netdyno.model import own_requests
@@ -325,7 +326,7 @@ def _check_busy(key: str, settings: Settings) -> None:
     if settings.requests_per_connection is not None:
         raise UserError(f"{key}: idle connections stay open; leave 'requests-per-connection' out")
     if settings.busy_connections is not None and settings.busy_connections > settings.connections:
-        raise UserError(f"{key}: there are {settings.connections} connections")
+        raise UserError(f"{key}: more than the {quantities.plural(settings.connections, 'connection')}")
 
 
 def _check_start(key: str, settings: Settings) -> None:

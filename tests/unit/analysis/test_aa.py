@@ -63,7 +63,7 @@ def test_twins_are_run_stored_and_read_apart(
     assert [trial.position for trial in run.all_trials] == [0, 1] * 5
     assert sum(cell.twin for cell in read.load_cells(path)) == 5
     assert outcomes.counts(run)["valid"] == 10
-    assert "5 blocks of 1 trials over loopback (1 contestant; 1 trial twice, for the A/A control)" in output.getvalue()
+    assert "5 blocks of 1 trial over loopback (1 contestant; 1 trial twice, for the A/A control)" in output.getvalue()
     assert output.getvalue().count("fake (A/A twin): ") == 5
     control = analyse(run).control
     assert len(control.comparisons) == 1

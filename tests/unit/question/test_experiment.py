@@ -223,7 +223,7 @@ def test_it_is_frozen() -> None:
         ("generator-threads = 2", "client-hosts = 11", "'client-hosts': 11: every thread of every host needs one of"),
         (ECHO, 'workload = "chat"\nrequests-per-connection = 1', "connection': is for requests that are answered"),
         ("generator-threads = 2", "busy-connections = 0", "'busy-connections': 0 is not a whole number of at least 1"),
-        ("generator-threads = 2", "busy-connections = 11", "key 'busy-connections': 11: there are 10 connections"),
+        ("generator-threads = 2", "busy-connections = 11", "key 'busy-connections': 11: more than the 10 connections"),
         (
             "generator-threads = 2",
             "busy-connections = 2\ngenerator-threads = 3",

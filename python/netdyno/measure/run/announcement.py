@@ -61,7 +61,8 @@ def format_announcement(
     return (
         f"{experiment.name}{size}: {experiment.question}\n"
         f"It answers {describe_questions(experiment)}.\n"
-        f"It makes {number} of {cells} trials over {quantities.listed(over or levels.links(experiment))} "
+        f"It makes {number} of {quantities.plural(cells, 'trial')} over "
+        f"{quantities.listed(over or levels.links(experiment))} "
         f"({quantities.plural(len(servers), 'contestant')}{twice}).\n"
         f"It takes {takes} (minutes:seconds), and ends {ends}{longer}."
     )
