@@ -72,12 +72,23 @@ int write_and_close(int fd, std::string_view text) {
   return close(fd) != 0 && error == 0 ? errno : error;
 }
 
-/// Whether a pipe neither gets a byte nor an end within writer_ms. It has no writer, or one that has not written yet.
+constexpr int peer_ms = 3000;  // that a pipe waits for the program at its other end
+
+/// Whether a pipe neither gets a byte nor an end within peer_ms. It has no writer, or one that has not written yet.
 bool is_silent_pipe(int fd) {
-  constexpr int writer_ms = 3000;
   struct stat found {};
   pollfd more{fd, POLLIN, 0};
-  return fstat(fd, &found) == 0 && S_ISFIFO(found.st_mode) && poll(&more, 1, writer_ms) == 0;
+  return fstat(fd, &found) == 0 && S_ISFIFO(found.st_mode) && poll(&more, 1, peer_ms) == 0;
+}
+
+/// Opens a device or a pipe to write to it. ENXIO: no program reads the pipe within peer_ms (fifo(7)).
+int open_special(const std::string& name) {
+  constexpr int again_ms = 10;
+  for (int waited_ms = 0;; waited_ms += again_ms) {
+    const int fd = open(name.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd >= 0 || errno != ENXIO || waited_ms >= peer_ms) return fd;
+    poll(nullptr, 0, again_ms);
+  }
 }
 
 int replace(const std::string& name, std::string_view text) {
@@ -118,11 +129,12 @@ int try_write_whole(const std::string& name, const std::string& text) {
   struct stat found {};
   if (const auto number = descriptor_of(target)) return write_and_close(fcntl(*number, F_DUPFD_CLOEXEC, 0), text);
   if (lstat(target.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return replace(target, text);
-  return write_and_close(open(target.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY), text);
+  return write_and_close(open_special(target), text);
 }
 
 std::string describe_unwritten(const std::string& name, int error) {
-  return fmt::format("cannot write {}: {}", name == "-" ? "standard output" : name, std::strerror(error));
+  const char* const why = error == ENXIO ? "it is a pipe that no program reads" : std::strerror(error);
+  return fmt::format("cannot write {}: {}", name == "-" ? "standard output" : name, why);
 }
 
 void write_whole(const std::string& name, const std::string& text) {

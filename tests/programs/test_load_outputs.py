@@ -248,6 +248,24 @@ def test_what_cannot_be_written_is_reported(server: str, tmp_path: Path) -> None
     assert done.stderr == f"netdyno-load: cannot write {tmp_path}: Is a directory\n"
 
 
+def test_a_pipe_that_no_program_reads_is_reported(server: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    done = load(server, "-n", "5", "--json", str(tmp_path / "pipe"), "--csv", str(tmp_path / "csv"))
+    assert done.returncode == 1
+    assert done.stderr == f"netdyno-load: cannot write {tmp_path / 'pipe'}: it is a pipe that no program reads\n"
+    assert "5 answered" in done.stdout
+    assert (tmp_path / "csv").read_text()
+
+
+def test_a_pipe_with_a_reader_gets_all(server: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", str(tmp_path / "pipe")], stdout=subprocess.PIPE) as reader:
+        done = load(server, "-n", "5", "--json", str(tmp_path / "pipe"))
+        text, _ = reader.communicate()
+    assert done.returncode in MEASURED
+    assert msgspec.json.decode(text, type=LoadResult).messages.sent == 5
+
+
 @pytest.mark.parametrize("asks", [(), *((f"--{name}", "-") for name in FORMS)], ids=str)
 def test_a_result_that_stdout_does_not_take_is_an_error(server: str, asks: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:

@@ -7,6 +7,7 @@ import fcntl
 import os
 import select
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,8 +25,9 @@ _MOST_LINKS = 40
 
 MOST_GIVEN = 64 << 20
 """The most bytes of a file that the user names: a device has no end."""
-WRITER_MS = 3000
-"""The time that a pipe has to get a program that writes to it."""
+PEER_MS = 3000
+"""The time that a pipe has to get a program at its other end."""
+AGAIN_S = 0.01
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -41,8 +43,26 @@ def write_whole(path: Path, content: str | bytes) -> None:
     elif _is_replaceable(target):
         _replace(target, written)
     else:
-        with target.open("wb") as file:
+        with os.fdopen(_open_special(target), "wb") as file:
             file.write(written)
+
+
+def _open_special(path: Path) -> int:
+    """Open a device or a pipe to write to it. Raises OSError, also where no program reads the pipe (fifo(7))."""
+    flags = os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+    give_up_s = time.monotonic() + PEER_MS / 1e3
+    while True:
+        try:
+            descriptor = os.open(path, flags)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            if time.monotonic() > give_up_s:
+                raise OSError(errno.ENXIO, "it is a pipe that no program reads", str(path)) from error
+            time.sleep(AGAIN_S)
+        else:
+            os.set_blocking(descriptor, True)
+            return descriptor
 
 
 def _follow_links(path: Path) -> Path:
@@ -118,7 +138,7 @@ def _await_writer(descriptor: int, path: Path) -> bytes:
     """Wait until a pipe has a writer or an end. Returns what was read to find that out."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    if not stat.S_ISFIFO(os.fstat(descriptor).st_mode) or poll.poll(WRITER_MS):
+    if not stat.S_ISFIFO(os.fstat(descriptor).st_mode) or poll.poll(PEER_MS):
         return b""
     try:
         first = os.read(descriptor, 1)

@@ -92,7 +92,7 @@ def write_in_thread(descriptor: Callable[[], int]) -> threading.Thread:
 
 
 def test_a_pipe_that_is_opened_late_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "WRITER_MS", 1000 * PATIENCE_S)
+    monkeypatch.setattr(files, "PEER_MS", 1000 * PATIENCE_S)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = write_in_thread(lambda: os.open(pipe, os.O_WRONLY))  # waits for the reader
@@ -101,7 +101,7 @@ def test_a_pipe_that_is_opened_late_is_waited_for(tmp_path: Path, monkeypatch: p
 
 
 def test_a_pipe_that_is_written_late_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "WRITER_MS", 0)
+    monkeypatch.setattr(files, "PEER_MS", 0)
     reading, writing = os.pipe()
     writer = write_in_thread(lambda: writing)
     assert read_given(Path(f"/dev/fd/{reading}")) == b"late"
@@ -110,10 +110,17 @@ def test_a_pipe_that_is_written_late_is_waited_for(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_pipe_without_a_writer_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "WRITER_MS", 0)
+    monkeypatch.setattr(files, "PEER_MS", 0)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(OSError, match="a pipe to which no program writes"):
         read_given(tmp_path / "pipe")
+
+
+def test_a_pipe_that_no_program_reads_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "PEER_MS", 0)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="a pipe that no program reads"):
+        write_whole(tmp_path / "pipe", "new")
 
 
 def test_a_device_without_an_end_is_an_error() -> None:
