@@ -104,9 +104,11 @@ def test_a_server_that_has_used_its_time_says_that_nothing_is_decided(
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_no_time_for_a_trial_measures_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_gate_without_time_measures_one_block_and_decides_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     code, trials = gate(monkeypatch, tmp_path / "results", 1.0, 0.01, "--time-budget", "1ms")
-    assert (code, trials) == (2, [])
+    assert (code, {trial.block for trial in trials}) == (3, {1})
 
 
 def test_a_file_that_cannot_be_written_does_not_blame_the_server(

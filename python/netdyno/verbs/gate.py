@@ -173,7 +173,7 @@ def decide(run_request: RunRequest, request: GateRequest, argv: Sequence[str]) -
         notes = list_notes(findings, done.analysis.scenarios if done.analysis else ())
         _write(findings, str(done.line["run_id"]), request, notes)
     elif done.exit_code <= 128:
-        print("netdyno: nothing was measured: no trial ended in this --time-budget; give more", file=sys.stderr)
+        print("netdyno: nothing was measured: no trial ended", file=sys.stderr)
     if done.exit_code > 128:
         return done.exit_code
     return EXIT_CODES[findings.decision if findings else "unmeasured"]

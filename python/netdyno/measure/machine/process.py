@@ -55,6 +55,13 @@ class KilledError(ServerError):
     """SIGKILL ended the server, which a machine without memory sends."""
 
 
+class GoneServerError(ServerError):
+    """The server was gone when it was to be observed, before its exit was known."""
+
+    def __init__(self) -> None:
+        super().__init__("the server was gone when it was to be observed")
+
+
 class LateServerError(ServerError):
     """The server was not ready in time, which a busy machine can cause."""
 

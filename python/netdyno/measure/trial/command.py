@@ -136,7 +136,7 @@ def build_first_command(
     generator: Sequence[str], endpoint: str, settings: Settings, patience_s: float, *, reconnects: bool
 ) -> list[str]:
     """Return the first requests to a server of the user's own, over a few connections."""
-    patient = structs.replace(settings, timeout_s=min(settings.timeout_s, patience_s))
+    patient = structs.replace(settings, timeout_s=patience_s)
     return [
         *_format_common_options(generator, endpoint, patient),
         *_format_audience(settings),
@@ -166,7 +166,7 @@ def build_closed_command(
         busy_connections=None,
         connect_rate="burst",
         connect_timeout_s=patience_s,
-        timeout_s=min(settings.timeout_s, patience_s),
+        timeout_s=patience_s,
         warmup_s=0.0,
         duration_s=FIRST_DURATION_S,
     )

@@ -41,8 +41,9 @@ class ChangedReplyError(UserError):
     """The two servers of a gate answer a request differently, and the user requested that they do not."""
 
 
-LONGEST_WAIT_S = 5.0
-"""The longest time that the first reply may take, unless the timeout is shorter."""
+LEAST_WAIT_S, LONGEST_WAIT_S = 2.0, 5.0
+"""The longest time that the first reply may take: the timeout, within these bounds. A short gate has a timeout that a
+busy machine exceeds."""
 CLOSED_LOOPS = 3
 """The most loads that show how much a server answers: the best counts, for a neighbour makes one slower, and none
 faster."""
@@ -289,7 +290,7 @@ def _find_first_bodies(requests: FirstRequests, cell_settings: Settings) -> Bodi
 
 def choose_wait_s(cell_settings: Settings) -> float:
     """Return the longest time that a first reply may take."""
-    return min(LONGEST_WAIT_S, cell_settings.timeout_s)
+    return min(LONGEST_WAIT_S, max(LEAST_WAIT_S, cell_settings.timeout_s))
 
 
 def _send_checked(requests: FirstRequests, cell_settings: Settings) -> LoadResult:

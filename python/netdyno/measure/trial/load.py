@@ -18,6 +18,7 @@ from netdyno.measure.machine.process import (
     KILLED,
     LOOK_S,
     UNREADABLE,
+    GoneServerError,
     KilledError,
     LineReader,
     Process,
@@ -36,6 +37,9 @@ CHECK_CONNECTS_S = 10.0
 NEWS_S = 1.0
 """The longest delay between the failure of a load and the news that its server had ended: that of a foreign server
 comes through a stand-in (question/contestants/stand_in.py)."""
+
+EXIT_S = 10.0
+"""The same where the server is gone already: its memory may still be written to a core file (core(5))."""
 
 NOTHING_MEASURED = 1
 """The exit code of the generator and client contestants when no reply was right (docs/load.md, protocol/client.md).
@@ -106,15 +110,22 @@ def measure(
                 load = read_result(generator, result, context.decode) if serving else None
                 if load is not None and load.messages.received == 0 and server.wait(time.monotonic() + NEWS_S):
                     load = None
-            except TrialError:
-                # The watch or the generator may notice the end first; the server's exit says more.
-                if server.wait(time.monotonic() + NEWS_S):
-                    raise make_end_error(server) from None
-                raise
+                if load is not None:
+                    watch.generator_ended()
+            except TrialError as error:
+                raise name_end(error, server) from None
             if load is None:
                 raise make_end_error(server)
-        watch.generator_ended()
         return load
+
+
+def name_end(error: TrialError, server: Process) -> TrialError:
+    """Return the reason why the server ended, if it did: the watch or the generator may notice it first, and its exit
+    says more."""
+    is_gone = isinstance(error, GoneServerError)
+    if isinstance(error, ServerError) and not is_gone:
+        return error
+    return make_end_error(server) if server.wait(time.monotonic() + (EXIT_S if is_gone else NEWS_S)) else error
 
 
 def make_end_error(server: Process) -> ServerError:

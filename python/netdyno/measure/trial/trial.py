@@ -22,6 +22,7 @@ from netdyno.measure.machine.pinning import apply_placement, count_generator_cor
 from netdyno.measure.machine.process import (
     KILLED,
     UNREADABLE,
+    GoneServerError,
     KilledError,
     LateServerError,
     LineReader,
@@ -252,7 +253,10 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
         program, command = load_program(cell, cell_settings, contestant, ready, context)
         command = [*network.load, *command, "--linger", LINGER]
         load = generate.measure(program, command, cell_settings, server, watch, context, log)
-        farewell = take_leave(prepared, server, lines, ready, watch, network.load)
+        try:
+            farewell = take_leave(prepared, server, lines, ready, watch, network.load)
+        except GoneServerError as error:
+            raise generate.name_end(error, server) from None
     relay = network.relay.end() if network.relay else None
     observed = _find_observation(watch, load, farewell)
     machine = watch.machine()

@@ -24,7 +24,7 @@ from netdyno.measure.machine import cpu_share, orphans, server_proc, server_proc
 from netdyno.measure.machine.foreign_programs import ForeignPrograms, ForeignTime
 from netdyno.measure.machine.links.network import MACHINE
 from netdyno.measure.machine.pinning import count_server_cores, keep_punctual
-from netdyno.measure.machine.process import LineReader, Process, ServerError, TrialError
+from netdyno.measure.machine.process import LineReader, Process, TrialError
 from netdyno.measure.machine.server_processes import ProcessCpu
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.command import build_server_command
@@ -495,9 +495,8 @@ class _MayFail:
             return False
         stand = self._stand
         server = getattr(stand, "server", None)
-        news_by = time.monotonic() + generate.NEWS_S
-        if server is not None and not isinstance(error, ServerError) and server.wait(news_by):
-            error = generate.make_end_error(server)
+        if server is not None:
+            error = generate.name_end(error, server)
         if isinstance(error, LoadOverError):
             stand.is_over = True
             return True

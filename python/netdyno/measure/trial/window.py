@@ -12,7 +12,7 @@ import msgspec
 
 from netdyno.measure.machine import cpu_share as cores
 from netdyno.measure.machine import cpu_users, server_proc, server_processes
-from netdyno.measure.machine.process import ServerError, TrialError
+from netdyno.measure.machine.process import GoneServerError, TrialError
 from netdyno.measure.machine.server_processes import Family, FamilySnapshot, Origin
 from netdyno.measure.machine.socket_holders import find_client_holders, find_elsewhere
 from netdyno.model.observation import MachineObservation, ServerObservation
@@ -236,7 +236,7 @@ class Watch:
             try:
                 drops = server_proc.read_socket_drops(self._origin.first)
             except OSError as error:
-                raise ServerError("the server was gone when it was to be observed") from error
+                raise GoneServerError from error
         return server_proc.Kernel(server_proc.take_kernel(self._network), drops)
 
     def _take(self, take: Callable[[Family], FamilySnapshot] = server_processes.take) -> FamilySnapshot:
@@ -246,7 +246,7 @@ class Watch:
                 self._family = server_processes.choose(self._origin)
             return take(self._family)
         except OSError as error:
-            raise ServerError("the server was gone when it was to be observed") from error
+            raise GoneServerError from error
 
     def _read_memory_files(self) -> int:
         return server_processes.read_memory_files(server_processes.find_members(self._origin))
@@ -256,4 +256,4 @@ class Watch:
         try:
             return server_processes.read_peak_memory(server_processes.choose(self._origin))
         except OSError as error:
-            raise ServerError("the server was gone when it was to be observed") from error
+            raise GoneServerError from error

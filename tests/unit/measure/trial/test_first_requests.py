@@ -5,7 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from netdyno.measure.trial.first_requests import FirstRequests, _measure_closed_loops, find_enough_hz, lower_rate
+from netdyno.measure.trial.first_requests import (
+    FirstRequests,
+    _measure_closed_loops,
+    choose_wait_s,
+    find_enough_hz,
+    lower_rate,
+)
 from netdyno.measure.trial.wrong_reply import explain_held
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.load_result import LoadResult
@@ -51,6 +57,11 @@ def test_a_neighbour_of_one_load_does_not_lower_the_rate(sent: tuple[float, ...]
     closed_hz = _measure_closed_loops(FirstRequests(contestant("mine"), send), cells, enough_hz)
     assert closed_hz == {"most": most_hz, "same rate": most_hz}
     assert next(rates_hz, None) is None
+
+
+@pytest.mark.parametrize(("timeout_s", "wait_s"), [(0.0001, 2.0), (3.0, 3.0), (30.0, 5.0)])
+def test_a_short_timeout_does_not_end_the_first_requests(timeout_s: float, wait_s: float) -> None:
+    assert choose_wait_s(msgspec.structs.replace(settings(SAME_RATE, {}), timeout_s=timeout_s)) == wait_s
 
 
 def test_a_rate_stays_that_was_given() -> None:
