@@ -24,7 +24,7 @@ from netdyno.kit.statistics import block_counts
 from netdyno.measure.run import next_cells, resume, runner
 from netdyno.measure.run.progress import Progress
 from netdyno.measure.run.schedule import Schedule
-from netdyno.measure.trial import first_requests
+from netdyno.measure.trial import first_requests, warm_up
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Budget, Experiment, Scenario
@@ -150,6 +150,25 @@ def test_the_time_of_the_first_requests_is_of_the_run(
     monkeypatch.setattr(runner, "Schedule", count)
     execute(asked("echo"), tmp_path, fake_build)
     assert counted_s[0] >= 0.25
+
+
+def test_a_server_without_a_right_reply_has_no_warm_up(
+    tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waiting for the replies of a mute one took a gate a minute."""
+    asked_for: list[set[str]] = []
+
+    def select(cells: Sequence[Cell], *_: object) -> tuple[()]:
+        asked_for.append({cell.contestant for cell in cells})
+        return ()
+
+    spread(echo=0.05)
+    failing = {NAMES[0]: "no right reply"}
+    replies = first_requests.FirstReplies(asked("echo"), {}, failures=failing)
+    monkeypatch.setattr(first_requests, "check", lambda *_: replies)
+    monkeypatch.setattr(warm_up, "select_kinds", select)
+    execute(asked("echo"), tmp_path, fake_build)
+    assert asked_for == [set(NAMES[1:])]
 
 
 def timed(*names: str, budget_s: float) -> Experiment:

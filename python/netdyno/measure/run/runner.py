@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -94,10 +94,12 @@ def execute(
         display.begin(
             format_announcement(experiment, servers_by_name, context.clients, beside_s, begins=begins, over=run.links)
         )
-        for text in first.failures:
+        for text in first.failures.values():
             display.note(text)
         canary = Canary(canary_path(build), context.pinning, folder)
-        execution = Execution(run, cells, servers_by_name, context, canary, stored, display, to_trace, began_s, hosts)
+        execution = Execution(
+            run, cells, servers_by_name, context, canary, stored, display, to_trace, began_s, hosts, [*first.failures]
+        )
         return RunOutcome(run_id, folder, execution.carry_out())
 
 
@@ -117,6 +119,8 @@ class Execution:
     to_trace: Sequence[traced.TraceTask]
     began_s: float = field(default_factory=time.monotonic)
     hosts: Hosts | None = None
+    failing: Collection[str] = ()
+    """Contestants without a right reply to the first requests, which have no warm-up."""
 
     @property
     def is_search(self) -> bool:
@@ -170,7 +174,8 @@ class Execution:
     def _measure_warm_ups(self, known: Mapping[Key, Warmup | None]) -> dict[Key, Warmup]:
         """Measure the warm-ups of servers with a JIT, and display each at once."""
         scenarios = self.scenarios
-        kinds = warm_up.select_kinds(self.cells, scenarios, self.servers, self.context.clients, known)
+        answering = [cell for cell in self.cells if cell.contestant not in self.failing]
+        kinds = warm_up.select_kinds(answering, scenarios, self.servers, self.context.clients, known)
         if self.hosts is not None:
             measurements = self.hosts.warm_ups(kinds, scenarios)
         else:

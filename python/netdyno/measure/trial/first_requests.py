@@ -75,8 +75,8 @@ class FirstReplies(msgspec.Struct, frozen=True):
     experiment: Experiment
     rates_hz: Mapping[str, float]
     closing: frozenset[str] = frozenset()
-    failures: tuple[str, ...] = ()
-    """Of a gate: why one of its two has no right reply."""
+    failures: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Of a gate: why one of its two has no right reply, by its name."""
 
     def mark_closing(self, servers: Sequence[Contestant]) -> tuple[Contestant, ...]:
         """Return the servers, those that close each connection with that in their description."""
@@ -107,14 +107,14 @@ def check(experiment: Experiment, servers: Mapping[str, Contestant], context: Tr
     rates_hz: dict[str, float] = {}
     closing: set[str] = set()
     own_servers = [contestant for contestant in servers.values() if contestant.own is not None]
-    failures: list[UserError] = []
+    failures: dict[str, UserError] = {}
     for contestant in own_servers:
         try:
             replies = _ask_first(contestant, experiment, context)
         except UserError as failure:
-            failures.append(failure)
+            failures[contestant.name] = failure
             if experiment.gate is None or len(failures) == len(own_servers):
-                raise failures[0] from None
+                raise next(iter(failures.values())) from None
             continue
         rates_hz[contestant.name] = replies.rate_hz
         closing |= {contestant.name} if replies.closes else set()
@@ -132,7 +132,9 @@ def check(experiment: Experiment, servers: Mapping[str, Contestant], context: Tr
         for scenario in experiment.scenarios
     )
     settled = msgspec.structs.replace(experiment, scenarios=scenarios)
-    return FirstReplies(settled, rates_hz, frozenset(closing), tuple(map(str, failures)))
+    return FirstReplies(
+        settled, rates_hz, frozenset(closing), {name: str(failure) for name, failure in failures.items()}
+    )
 
 
 def find_enough_hz(experiment: Experiment) -> float:
