@@ -161,7 +161,7 @@ def test_a_reader_that_stops_reading_gets_no_verdict_that_the_server_is_worse(tm
         (["--base", "none", "--repository", ".", "--contestant", "epoll-reactor"], "leave out --repository"),
         (["--before", COMMAND, "--after", COMMAND, "--repository", "."], "a gate has two servers: give --before"),
         (["--base", "no-such-commit", "--contestant", "epoll-reactor"], "'no-such-commit' is no commit"),
-        (["--before", "sh", "--after", COMMAND], "--server 'sh' does not say where its port goes"),
+        (["--before", "sh", "--after", COMMAND], "the command 'sh' does not say where its port goes"),
         (["--before", COMMAND, "--after", COMMAND, "--margin", "p9=1"], "'p9' is no metric of a gate"),
         (["--before", COMMAND, "--after", COMMAND, "--margin", "mean=1"], "measures nothing that has a margin (mean)"),
         (["--before", COMMAND, "--after", COMMAND, "--markdown", "/no-such/a.md"], "/no-such/a.md cannot be written"),

@@ -49,7 +49,7 @@ def _list_texts(value: object) -> list[str]:
     listed = value if isinstance(value, list) else [value]
     texts = [text for text in listed if isinstance(text, str) and text]
     if not texts or len(texts) < len(listed):
-        raise ValueError(f"{value!r} is not a list of texts")
+        raise ValueError(f"{value!r} has an empty text, or something else in place of one")
     return texts
 
 

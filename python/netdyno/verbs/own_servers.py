@@ -151,8 +151,8 @@ def _check_places(server: Own) -> None:
     if open_places:
         name = open_places[0]
         raise UserError(
-            f"--server {server.command!r}: nothing fills {{{name}}}; add --vary {name}=LEVEL,LEVEL, or put a command "
-            "with such braces into a script"
+            f"the command {server.command!r}: nothing fills {{{name}}}; add --vary {name}=LEVEL,LEVEL, or put a "
+            "command with such braces into a script"
         )
 
 

@@ -198,11 +198,11 @@ def _split_words(line: str) -> list[str]:
     try:
         words = shlex.split(line.encode().decode())
     except UnicodeEncodeError as error:  # it could not be stored
-        raise UserError(f"--server {line!r} is no text; put such a command into a script") from error
+        raise UserError(f"the command {line!r} is no text; put such a command into a script") from error
     except ValueError as error:
-        raise UserError(f"--server {line!r} cannot be read as a shell would: {error}") from error
+        raise UserError(f"the command {line!r} cannot be read as a shell would: {error}") from error
     if not any(PORT in word for word in words):
-        raise UserError(f"--server {line!r} does not say where its port goes: write {PORT} there")
+        raise UserError(f"the command {line!r} does not say where its port goes: write {PORT} there")
     return words
 
 
