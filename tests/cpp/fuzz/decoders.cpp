@@ -1,6 +1,7 @@
 // The generator's decoders: they find the same replies however the stream is cut, and none that were not sent.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <string>
@@ -128,11 +129,12 @@ std::vector<std::string> seeds() {
   for (std::size_t choice = 0; choice < sizes.size(); ++choice) {
     std::string stream(1, static_cast<char>(choice));
     for (std::uint64_t number = 0; number < 3; ++number) {
-      if constexpr (workload == Workload::http) {
-        std::string stamp;
-        append_stamp({7, number}, sizes[choice], stamp);
-        stream += "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: " + std::to_string(stamp.size() + 1) +
-                  "\r\n\r\n/" + stamp;
+      if constexpr (workload == Workload::http || workload == Workload::web) {
+        std::string body = workload == Workload::http ? "/" : "";
+        append_stamp({7, number}, workload == Workload::http ? sizes[choice] : min_stamp_size, body);
+        body.resize(std::max(body.size(), sizes[choice]), 'x');
+        stream += "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: " + std::to_string(body.size()) +
+                  "\r\n\r\n" + body;
       } else {
         codec_of(workload, sizes[choice])->encode({7, number}, stream);
       }
@@ -164,6 +166,7 @@ const Target lines{"decoder-lines", seeds<Workload::lines>, run<Workload::lines>
 const Target rpc{"decoder-rpc", seeds<Workload::rpc>, run<Workload::rpc>};
 const Target chat{"decoder-chat", seeds<Workload::chat>, run<Workload::chat>};
 const Target http{"decoder-http", seeds<Workload::http>, run<Workload::http>};
+const Target web{"decoder-web", seeds<Workload::web>, run<Workload::web>};
 const Target foreign_http{"decoder-foreign-http", foreign_seeds, run_foreign_http};
 const Target exchange{"decoder-exchange", foreign_seeds, run_exchange};
 

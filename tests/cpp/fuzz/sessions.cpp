@@ -2,6 +2,7 @@
 // can ask for.
 #include "lib/session/session.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -15,7 +16,8 @@ constexpr std::size_t heap_beside = 64 << 10;
 constexpr std::size_t heap_per_byte = 160;  // a request of http has 18 bytes at least, and several effects
 constexpr std::size_t output_per_byte = 8;  // a request of http has 18 bytes at least, and its reply some 80
 constexpr std::size_t output_beside = 200;  // a refusal
-constexpr auto longest_request = std::chrono::seconds{11};
+constexpr auto longest_request = std::chrono::seconds{20};  // of web: ten of waiting, ten of computing
+constexpr std::size_t largest_web_reply = 64 << 10;         // by --max-frame: its requests state the size of a reply
 
 /// The requests of a session: adjacent writes joined, as where a server read twice it may write twice.
 struct Done {
@@ -77,6 +79,7 @@ void run(const Input& input) {
   SessionOptions options;
   options.workload = workload;
   options.max_frame = frame_limits[input.choice() & 3];
+  if (workload == Workload::web) options.max_frame = std::min(options.max_frame, largest_web_reply);
   options.service_time = std::chrono::microseconds{input.choice() & 4 ? 7 : 0};
   options.service_kind = input.choice() & 8 ? ServiceKind::cpu : ServiceKind::wait;
   const WriteMode mode = input.choice() & 16 ? WriteMode::split : WriteMode::gathered;
@@ -85,8 +88,9 @@ void run(const Input& input) {
   const std::size_t before = heap_in_use();
   forget_peak();
   const Done whole = served(options, mode, [&](auto take) { take(input.rest()); });
-  must(heap_peak() - before <= heap_beside + heap_per_byte * size, "memory is bounded by the input");
-  must(whole.output <= output_beside + output_per_byte * size, "output is bounded by the input");
+  const std::size_t replies = workload == Workload::web ? whole.totals.requests * options.max_frame : 0;
+  must(heap_peak() - before <= heap_beside + heap_per_byte * size + 4 * replies, "memory is bounded by the input");
+  must(whole.output <= output_beside + output_per_byte * size + replies, "output is bounded by the input");
   must(whole.time <= longest_request * (1 + static_cast<std::int64_t>(size / 4)), "time is bounded by the requests");
   must(whole.totals.bytes_in == size, "bytes are counted");
   must(whole.totals.protocol_errors <= 1, "a stream breaks once");
@@ -103,11 +107,20 @@ std::vector<std::string> seeds() {
   return golden_streams(to_string(workload));
 }
 
+std::vector<std::string> web_seeds() {
+  const std::string stamp = "0000002a0000000000070badcafe";
+  const auto get = [](const std::string& target) { return "GET /" + target + " HTTP/1.1\r\nHost: x\r\n\r\n"; };
+  const std::string post = "POST /items HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello";
+  return {get(stamp + "?wait=500us&cpu=20us&size=2048") + get(stamp), post + get("items"),
+          "HEAD /" + stamp + "?size=64 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" + post};
+}
+
 const Target echo{"session-echo", seeds<Workload::echo>, run<Workload::echo>};
 const Target lines{"session-lines", seeds<Workload::lines>, run<Workload::lines>};
 const Target rpc{"session-rpc", seeds<Workload::rpc>, run<Workload::rpc>};
 const Target chat{"session-chat", seeds<Workload::chat>, run<Workload::chat>};
 const Target http{"session-http", seeds<Workload::http>, run<Workload::http>};
+const Target web{"session-web", web_seeds, run<Workload::web>};
 
 }  // namespace
 }  // namespace netdyno::fuzz
