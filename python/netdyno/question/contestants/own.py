@@ -4,6 +4,7 @@ speak."""
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import json
 import re
 import shlex
@@ -39,11 +40,15 @@ def make_contestants(servers: Sequence[Own], names: Sequence[str], taken: Collec
         raise UserError(f"--as {names[len(servers)]!r}: there is no --server or --address for this name")
     contestants: list[Contestant] = []
     for number, own in enumerate(servers):
-        used = {*taken, *(server.name for server in contestants)}
+        used = {server.name for server in contestants}
         given = names[number] if number < len(names) else ""
-        name = given or _find_free_name(_make_short_name(own), used)
+        name = given or _find_free_name(_make_short_name(own), taken, used)
         if not NAME.fullmatch(name):
             raise UserError(f"--as {name!r} is no name; letters, digits, '.', '_' and '-' make one")
+        if name in taken:
+            raise UserError(
+                f"--as {name!r}: netdyno has a server of that name (./netdyno list servers); write --as own-{name}"
+            )
         if name in used:
             raise UserError(f"--as {name!r}: there is a server of that name already")
         contestants.append(make_contestant(name, own))
@@ -206,7 +211,8 @@ def _split_words(line: str) -> list[str]:
     return words
 
 
-def _find_free_name(name: str, used: Collection[str]) -> str:
-    """Return the name, or the first free name with a number."""
-    numbered = (name if number == 1 else f"{name}-{number}" for number in range(1, len(used) + 2))
-    return next(candidate for candidate in numbered if candidate not in used)
+def _find_free_name(name: str, taken: Collection[str], used: Collection[str]) -> str:
+    """Return the name, with "own-" in front where a server of netdyno's has it, or the first free one with a number."""
+    first = f"own-{name}" if name in taken else name
+    numbered = (first if number == 1 else f"{first}-{number}" for number in itertools.count(1))
+    return next(candidate for candidate in numbered if candidate not in {*taken, *used})

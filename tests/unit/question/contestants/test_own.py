@@ -42,6 +42,13 @@ def test_each_is_called_as_it_is_requested_to_be_or_as_its_program() -> None:
     assert "/no such/a server" in contestants[2].why_not
 
 
+def test_the_program_of_a_contestant_is_called_ones_own() -> None:
+    program = sys.executable.rpartition("/")[2]
+    assert [server.name for server in named([SERVER, SERVER], [], [program])] == [f"own-{program}", f"own-{program}-2"]
+    (third,) = named([SERVER], [], [program, f"own-{program}"])
+    assert third.name == f"own-{program}-2"
+
+
 @pytest.mark.parametrize(
     ("commands", "names", "message"),
     [
@@ -49,7 +56,7 @@ def test_each_is_called_as_it_is_requested_to_be_or_as_its_program() -> None:
         (["mine '{port}"], [], "cannot be read as a shell would"),
         (["mine \udcff {port}"], [], "is no text"),
         ([SERVER], ["a", "b"], "--as 'b': there is no --server or --address for this name"),
-        ([SERVER], ["epoll"], "there is a server of that name already"),
+        ([SERVER], ["epoll"], "netdyno has a server of that name (./netdyno list servers); write --as own-epoll"),
         ([SERVER, SERVER], ["a", "a"], "there is a server of that name already"),
         ([SERVER], ["a/b"], "is no name"),
     ],
