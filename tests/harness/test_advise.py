@@ -473,9 +473,37 @@ def test_languages_narrow_the_contestants() -> None:
     }
 
 
+def test_frameworks_are_candidates_where_they_are_requested() -> None:
+    servers = [replace(server, available=True) for server in discover()]
+    frameworks = {server.name for server in servers if server.manifest.is_framework}
+    names = {contestant.name for contestant in candidates.select_allowed(servers, {"speaks": "web"})}
+    assert frameworks - names == {"nginx"}, "a configuration is no answer to which server to take"
+    assert SECOND in names
+    assert not frameworks & {contestant.name for contestant in candidates.select_allowed(servers, {"speaks": "http"})}
+    named = candidates.select_allowed(servers, {"speaks": "web", "contestants": ("nginx", "framework:go-*")})
+    assert [contestant.name for contestant in named] == ["go-http", "nginx"]
+
+
+def test_the_flag_says_what_is_spoken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[advise.AdviseRequest] = []
+
+    def keep(request: advise.AdviseRequest, _argv: list[str]) -> int:
+        seen.append(request)
+        return 0
+
+    monkeypatch.setattr(advise, "run", keep)
+    words = ("--server", "mine {port}", "--results", str(tmp_path))
+    assert main(["advise", "--frameworks", "--service-time", "1ms", "--waits", *words]) == 0
+    assert seen[0].given == {"speaks": "web", "service-time": "1ms", "service-kind": "wait"}
+    own, requested = candidates.settle_workload(seen[0].own, seen[0].given)
+    assert (own.workload, requested) == ("web", seen[0].given)
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
+        (("--frameworks", "--speaks", "rpc"), "--frameworks: frameworks speak web; leave --speaks out"),
+        (("--frameworks", "--fan-out", "room"), "--speaks: a room is 'chat', and nothing else"),
         (("--languages", "cobol"), "no server is written in 'cobol'"),
         (("--transports", "tpc"), "unknown transport 'tpc' (did you mean 'tcp'?)"),
         (("--transports", "udp"), "over udp here"),

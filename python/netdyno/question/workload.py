@@ -35,8 +35,10 @@ from netdyno.model.values import (
 THROUGHPUT = "throughput"
 METRICS = (THROUGHPUT, "cpu", "memory")
 """Objectives that are a metric; any other is a condition that has to hold, and then the least CPU decides."""
-SPEAKS = ("rpc", "http", "echo", "lines")
+FRAMEWORKS_SPEAK = "web"
+SPEAKS = ("rpc", "http", "echo", "lines", FRAMEWORKS_SPEAK)
 """The workloads in which a server answers the sender alone."""
+TAKE_SERVICE_TIME = ("rpc", "http", FRAMEWORKS_SPEAK)
 WINDOW_S, WARMUP_S = 0.4, 0.1
 SLOW_WARMUP_S = 3.0
 """The time until unread data of a slow reader fills the kernel's buffers (experiments/slow-readers.toml)."""
@@ -100,7 +102,7 @@ OPTIONS: Mapping[str, Option] = {
         _make_option(
             "fan-out", word("none", "room"), "Who receives a message: its sender (none), or all clients (room)."
         ),
-        _make_option("speaks", word(*SPEAKS), "Without a room: rpc, http, echo or lines (default rpc)."),
+        _make_option("speaks", word(*SPEAKS), "Without a room: rpc, http, echo, lines or web (default rpc)."),
         _make_option(
             "slow-readers",
             ValueKind(_read_share, metavar="SHARE"),
@@ -158,8 +160,8 @@ def check(workload: Workload) -> None:
         raise UserError("--service-time: in a room messages are only passed on; leave it out")
     if in_room and "speaks" in workload:
         raise UserError("--speaks: a room is 'chat', and nothing else")
-    if service_s and workload.get("speaks", "rpc") not in ("rpc", "http"):
-        raise UserError("--service-time: only requests of 'rpc' or 'http' take it")
+    if service_s and workload.get("speaks", "rpc") not in TAKE_SERVICE_TIME:
+        raise UserError("--service-time: only requests of 'rpc', 'http' or 'web' take it")
     if service_s and "service-kind" not in workload:
         raise UserError("--service-time: say whether the server --waits or --computes that long")
     if "service-kind" in workload and not service_s:
@@ -245,7 +247,9 @@ def _write_scenario(workload: Workload, factor: str = "") -> list[str]:
     if in_room:
         server["audience"] = "all"
     if "service-kind" in given:
-        server |= {"service-time": given["service-time"], "service-kind": given["service-kind"]}
+        server["service-kind"] = given["service-kind"]
+        timed = load if given.get("speaks") == FRAMEWORKS_SPEAK else server
+        timed["service-time"] = given["service-time"]
     of_factor = (
         ["[scenario.factors]", f"{factor} = [{', '.join(map(_write_value, list_neighbours(workload, factor)))}]"]
         if factor
@@ -279,7 +283,7 @@ def list_factors(workload: Workload) -> list[str]:
     if given["connections"] > 3 and not count_slow_readers(workload):
         names.append("connections")
     if "service-kind" in given:
-        names.append("server.service-time")
+        names.append("service-time" if given.get("speaks") == FRAMEWORKS_SPEAK else "server.service-time")
     return names
 
 

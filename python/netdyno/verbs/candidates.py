@@ -20,10 +20,10 @@ from netdyno.verbs.own_servers import OwnServers
 
 def settle_workload(described: OwnServers, requested: Workload) -> tuple[OwnServers, Workload]:
     """Return the user's own servers and the workload that they speak: http unless it says otherwise. Raises UserError
-    for a service time, which they do not get."""
+    for a service time, which only requests of web ask for."""
     if not own_servers.has_servers(described):
         return described, requested
-    if "service-time" in requested:
+    if "service-time" in requested and requested.get("speaks") != workload.FRAMEWORKS_SPEAK:
         raise UserError("--service-time: your own server does its own work; leave --service-time out")
     if requested.get("fan-out") != "room":
         requested = {"speaks": own_servers.SPEAKS_HTTP, **requested}
@@ -64,7 +64,10 @@ def select_allowed(servers: Sequence[Contestant], requested: Workload) -> tuple[
     able = [
         server
         for server in named
-        if server.available and scenario in server.manifest.workloads and transports.of(server).name in carriers
+        if server.available
+        and scenario in server.manifest.workloads
+        and transports.of(server).name in carriers
+        and (server.manifest.spends_time or server.name in patterns)
     ]
     if languages := requested.get("languages"):
         written = {

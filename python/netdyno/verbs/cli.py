@@ -30,6 +30,7 @@ from netdyno.model.values import Option, declared, whole
 from netdyno.question.capacity import SEARCH
 from netdyno.question.contestants.contestants import ContestantKind
 from netdyno.question.profile import LOAD as PROFILE_LOAD
+from netdyno.question.workload import FRAMEWORKS_SPEAK
 from netdyno.question.workload import OPTIONS as WORKLOAD
 from netdyno.verbs import own_servers
 from netdyno.verbs.completion import ASKS, SCRIPTS, Shell
@@ -208,6 +209,9 @@ def advise(
     asked: Asked,
     waits: Annotated[bool, typer.Option("--waits", help="The service time is a wait, as for a database.")] = False,
     computes: Annotated[bool, typer.Option("--computes", help="The service time burns CPU.")] = False,
+    frameworks: Annotated[
+        bool, typer.Option("--frameworks", help="Web frameworks are candidates, too: the same as --speaks web.")
+    ] = False,
     workload: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A TOML file with these options as keys; flags take precedence.")
     ] = None,
@@ -225,8 +229,11 @@ def advise(
     if waits and computes:
         raise UserError("--waits and --computes: leave one of them out")
     kind = {"service-kind": "wait"} if waits else {"service-kind": "cpu"} if computes else {}
+    if frameworks and asked.get("speaks", FRAMEWORKS_SPEAK) != FRAMEWORKS_SPEAK:
+        raise UserError("--frameworks: frameworks speak web; leave --speaks out")
+    spoken = {"speaks": FRAMEWORKS_SPEAK} if frameworks else {}
     request = command.AdviseRequest(
-        given={name: value for name, value in asked.items() if name in WORKLOAD} | kind,
+        given={name: value for name, value in asked.items() if name in WORKLOAD} | kind | spoken,
         own=own_servers.describe(asked),
         file=workload,
         results=results,

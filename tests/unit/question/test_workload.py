@@ -74,7 +74,7 @@ def test_what_is_not_is_refused(name: str, written: object, complaint: str) -> N
         ({"fan_out": "room", "rate": "1k", "speaks": "http"}, "nothing else"),
         ({"service_time": "1ms"}, "--waits"),
         ({"service_kind": "wait"}, "need a --service-time"),
-        ({"service_time": "1ms", "service_kind": "cpu", "speaks": "echo"}, "'rpc' or 'http'"),
+        ({"service_time": "1ms", "service_kind": "cpu", "speaks": "echo"}, "'rpc', 'http' or 'web'"),
         ({"slow_readers": "5%"}, "--fan-out room"),
         ({"objective": "p99<5ms"}, "need a --rate"),
         ({"objective": "throughput", "rate": "1k"}, "leave --rate out"),
@@ -96,6 +96,15 @@ def test_a_rate_and_a_wait_become_an_open_loop_of_requests() -> None:
     )
     assert parsed.server == {"threads": "cores", "service-time": "500us", "service-kind": "wait"}
     assert parsed.metric == "cpu"
+
+
+def test_requests_of_web_ask_for_the_service_time_themselves() -> None:
+    parsed = scenario(speaks="web", rate="100", service_time="500us", service_kind="cpu")
+    assert (parsed.workload, parsed.service_time_s, parsed.server["service-kind"]) == ("web", 500e-6, "cpu")
+    values = read_values(speaks="web", rate="100", service_time="500us", service_kind="cpu")
+    text = workload.write_neighbours_toml(values, workload.list_factors(values), ("a", "b"), 90)
+    varied = experiment.parse(text, "beside", "beside").scenarios[-1]
+    assert varied.factors == {"service-time": ("250us", "500us", "1ms")}
 
 
 def test_a_room_is_a_chat_with_so_many_slow_readers() -> None:
