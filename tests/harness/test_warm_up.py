@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from netdyno.measure.machine import cpu_share, jit
+from netdyno.measure.machine import control_group, cpu_share, jit
+from netdyno.measure.machine.control_group import ControlGroup, Limits, NoControlGroupError
 from netdyno.measure.run import interrupts, resume
 from netdyno.measure.trial import warm_up
 from netdyno.measure.trial.context import TrialContext, key
@@ -55,6 +57,23 @@ def test_it_lasts_until_a_message_costs_what_it_costs_from_then_on(
     assert warmup.seconds == pytest.approx(warm_up.MARGIN * warmup.measured_s + warm_up.SLICE_S)
     (log,) = (context.folder / "logs").iterdir()
     assert log.name == "warm-up-echo-fake.log"
+
+
+def test_a_limited_server_is_observed_within_its_limits(
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Limits] = []
+
+    @contextmanager
+    def refuse(limits: Limits) -> Iterator[ControlGroup]:
+        seen.append(limits)
+        raise NoControlGroupError("not here")
+        yield
+
+    monkeypatch.setattr(control_group, "make_group", refuse)
+    limited = msgspec.structs.replace(ECHO, cpu_quota=0.5)
+    assert list(warm_up.measure((KIND,), {"echo": limited}, {"fake": contestant}, context)) == []
+    assert seen == [Limits(cpu_quota=0.5)]
 
 
 def test_a_server_whose_cost_never_settles_has_all_that_there_is_and_it_is_stated(

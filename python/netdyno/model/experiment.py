@@ -16,7 +16,9 @@ from netdyno.model.own_requests import OwnRequests
 from netdyno.model.values import (
     BIT_RATE,
     CONNECT_RATE,
+    CPU_QUOTA,
     DURATION,
+    MEMORY_LIMIT,
     NAME,
     NAMES,
     NUMBER,
@@ -125,6 +127,12 @@ class Conditions(OwnRequests, kw_only=True):
     placement: Annotated[
         Placement, Option(word(*get_args(Placement)), "Server and load on cores apart, or both on all.", "cores")
     ] = "apart"
+    cpu_quota: Annotated[
+        Number | None, Option(CPU_QUOTA, "Cores' worth of CPU time that a control group leaves the server.", "cores")
+    ] = None
+    memory_limit: Annotated[
+        Whole | None, Option(MEMORY_LIMIT, "Memory that a control group leaves the server, such as 64MiB.", "cores")
+    ] = None
     arrivals: Annotated[
         Arrivals, Option(word(*get_args(Arrivals)), "closed: a reply triggers the next message; else at a rate.", "own")
     ] = "closed"

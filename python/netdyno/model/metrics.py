@@ -14,7 +14,7 @@ from netdyno.kit import quantities
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import CodeSize
 from netdyno.model.load_result import Bytes, Distribution, LoadResult, Messages, Tls
-from netdyno.model.observation import ServerObservation
+from netdyno.model.observation import QuotaUse, ServerObservation
 from netdyno.model.outcomes import rate_kept
 from netdyno.model.transports import SERVER_ADDRESS
 from netdyno.model.trial import Status, Trial
@@ -183,6 +183,10 @@ def _read_server_cpu(trial: Trial, _: LoadResult) -> float:
 
 def _read_server(amount: Callable[[ServerObservation], float]) -> FigureOfTrial:
     return lambda trial, _: None if trial.server is None else amount(trial.server)
+
+
+def _read_quota_use(amount: Callable[[QuotaUse], float]) -> FigureOfTrial:
+    return lambda trial, _: amount(trial.server.quota_use) if trial.server and trial.server.quota_use else None
 
 
 def _read_threads(amount: Callable[[ServerObservation], float]) -> FigureOfTrial:
@@ -497,6 +501,16 @@ METRICS: Mapping[str, Metric] = {
         lambda trial, _: trial.server.window_s if trial.server else 0.0,
         short="CPU used",
         at_limit="at_least",
+        claimed=True,
+    ),
+    "throttled": Metric(
+        "share of the CPU quota's periods in which the server was stopped",
+        SHARE,
+        _read_quota_use(lambda use: use.throttled_periods),
+        lambda trial, _: float(trial.server.quota_use.periods) if trial.server and trial.server.quota_use else 0.0,
+        of_cells=True,
+        short="throttled",
+        at_limit="exact",
         claimed=True,
     ),
     # How CPU time divides is known by ticks of 10 ms only; the sum is exact.

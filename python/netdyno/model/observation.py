@@ -14,6 +14,15 @@ SERVER_DROPS = "UdpServerDrops"
 """Datagrams that the server's own sockets had to drop, beside the counters of the whole namespace."""
 
 
+class QuotaUse(Frozen):
+    """The use of a server's own CPU quota: its periods, those in which it was stopped, and for how long, in CPU seconds
+    of all cores on which it was to run. Periods in which it did nothing are not counted."""
+
+    periods: Whole
+    throttled_periods: Whole
+    throttled_s: Number
+
+
 class ServerObservation(Frozen):
     """The server over the measured window, all its processes as one: differences between two readings of /proc
     (proc(5)). `rss_peak_bytes` is VmHWM; of several processes it is their PSS when the window ends, plus what each had
@@ -43,6 +52,8 @@ class ServerObservation(Frozen):
     tick_lag_ns: Distribution | None = None
     """The lateness of a 10 ms timer of the main thread's loop, from its start to SIGTERM; None without the option
     `application-tick`."""
+    quota_use: QuotaUse | None = None
+    """None without the option `cpu-quota`."""
 
     @property
     def cpu_s(self) -> float:

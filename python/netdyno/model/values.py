@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from netdyno.kit.errors import did_you_mean
-from netdyno.kit.units import format_duration, parse_duration, parse_rate
+from netdyno.kit.units import format_duration, parse_bytes, parse_duration, parse_rate
 from netdyno.model.base import MOST
 
 
@@ -104,6 +104,40 @@ ALL = "all"
 """The value for all cores that the server's side of the machine has."""
 SERVER_CORES = _count_or(ALL)
 THREADS = _count_or(CORES)
+
+
+NO_LIMIT = "none"
+
+
+def _read_cpu_quota(value: object) -> float | None:
+    """Return cores' worth of CPU time, a number or a text with one; None for "none"."""
+    if value == NO_LIMIT:
+        return None
+    try:
+        cores = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+    except ValueError:
+        cores = math.nan
+    if not 0.01 <= cores <= 1024:  # the kernel's least is 1 ms of a period of 100 ms
+        raise ValueError(f"{value!r} is not a number of cores from 0.01 to 1024, such as '0.5', nor {NO_LIMIT!r}")
+    return cores
+
+
+def _read_memory_limit(value: object) -> int | None:
+    """Return the bytes of a text with a unit; None for "none"."""
+    if value == NO_LIMIT:
+        return None
+    size = parse_bytes(value) if isinstance(value, str) else 0
+    if not 1 << 20 <= size <= MOST:
+        raise ValueError(f"{value!r} is not a size of at least 1MiB, such as '64MiB', nor {NO_LIMIT!r}")
+    return size
+
+
+def _format_limit(value: float | None) -> str:
+    return NO_LIMIT if value is None else f"{value:.10g}"
+
+
+CPU_QUOTA = ValueKind(_read_cpu_quota, _format_limit, metavar=f"CORES|{NO_LIMIT}")
+MEMORY_LIMIT = ValueKind(_read_memory_limit, _format_limit, metavar=f"SIZE|{NO_LIMIT}")
 
 
 def word(*valid: str) -> ValueKind:

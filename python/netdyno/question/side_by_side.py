@@ -82,6 +82,7 @@ def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[
         ONLY: len(contestants) < 2,
         "clients are compared": settings.client != GENERATOR,
         "a link lies between load and server": settings.is_apart,
+        "a control group limits each server": settings.cpu_quota is not None or settings.memory_limit is not None,
         "several hosts make the load": settings.client_hosts > 1,
         "a capacity is searched, each contestant at rates of its own": bool(scenario.slo),
         "failed connects are counted": settings.failed_connects == "count",

@@ -17,7 +17,7 @@ from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.load_result import Distribution, LoadResult
-from netdyno.model.observation import CanaryReading, CanaryReadings, ServerObservation
+from netdyno.model.observation import CanaryReading, CanaryReadings, QuotaUse, ServerObservation
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trial
 from netdyno.model.verdicts import JudgedClaim
@@ -95,7 +95,7 @@ def made(
         ):
             figure = truth(name, levels)
             sign, size = (-1) ** (block + _turn(scenario, name, levels)), 1 + number**2 % 7
-            if metric in ("lost", "connected", "achieved", "kept", "switching", "lock-wait"):
+            if metric in ("lost", "connected", "achieved", "kept", "switching", "lock-wait", "throttled"):
                 figure = min(max(figure + 0.0005 * size * sign, 0.0), 1.0)
             elif metric not in ("lines", "complexity"):
                 own = 0.01 * size * sign if noise is None else noise(block, number)
@@ -267,6 +267,9 @@ def _server(server: ServerObservation, load: LoadResult, metric: str, figure: fl
         case "lock-wait":
             waited_ns = round(1000 * figure * load.latency.response_ns.mean)
             return replace(server, totals={"requests": 1000, "lock_wait_ns": waited_ns})
+        case "throttled":
+            quota_use = QuotaUse(periods=1000, throttled_periods=round(1000 * figure), throttled_s=figure)
+            return replace(server, quota_use=quota_use)
         case "memory":
             return replace(server, rss_peak_bytes=round(figure))
     return server

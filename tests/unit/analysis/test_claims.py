@@ -535,6 +535,7 @@ AT_LIMIT = {
     "connection-spread": "unknown",
     "cpu": "exact",
     "cpu-used": "at_least",
+    "throttled": "exact",
     "switches": "unknown",
     "switching": "unknown",
     "lock-wait": "unknown",

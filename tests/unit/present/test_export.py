@@ -55,6 +55,7 @@ MADE_WITHOUT = (
     "receive-lag-p99",
     "receive-lag-max",
     "handshake",
+    "throttled",
     "connection-spread",
     "connection-memory",
 )

@@ -9,7 +9,7 @@ import pytest
 from netdyno.kit.errors import UserError
 from netdyno.kit.paths import ROOT
 from netdyno.model.experiment import Experiment
-from netdyno.model.levels import links
+from netdyno.model.levels import combinations, links
 from netdyno.model.options import settings
 from netdyno.question import experiment
 from netdyno.question.contestants.contestants import discover
@@ -108,6 +108,15 @@ def test_where_the_link_is_a_factor_delay_and_loss_are_the_wans() -> None:
     )
 
 
+def test_the_limits_of_a_container_may_be_factors() -> None:
+    levels = 'cpu-quota = ["0.5", 2, "none"]\nmemory-limit = ["none", "64MiB"]'
+    (scenario,) = parse(GOOD.replace("connections = [10, 100]", levels)).scenarios
+    assert scenario.factors["cpu-quota"] == ("0.5", 2, "none")
+    cells = [settings(scenario, levels_of_cell) for levels_of_cell in combinations(scenario)]
+    limits = [(cell.cpu_quota, cell.memory_limit) for cell in cells]
+    assert list(dict.fromkeys(limits)) == [(quota, memory) for quota in (0.5, 2, None) for memory in (None, 64 << 20)]
+
+
 def test_it_is_frozen() -> None:
     with pytest.raises(AttributeError):
         parse(GOOD).blocks = 4  # type: ignore[misc]
@@ -157,6 +166,10 @@ def test_it_is_frozen() -> None:
         ),
         ('["*"]', "[]", "good.toml: key 'contestants': names no contestant"),
         ("blocks = 3", 'blocks = 3\nlink = "lam"', "key 'link': 'lam' is not valid (did you mean 'lan'?)"),
+        ("blocks = 3", "blocks = 3\ncpu-quota = 0", "key 'cpu-quota': 0 is not a number of cores from 0.01 to 1024"),
+        ("blocks = 3", 'blocks = 3\ncpu-quota = "half"', "key 'cpu-quota': 'half' is not a number of cores"),
+        ("blocks = 3", "blocks = 3\nmemory-limit = 64", "key 'memory-limit': 64 is not a size of at least 1MiB"),
+        ("blocks = 3", 'blocks = 3\nmemory-limit = "64MB"', "key 'memory-limit': '64MB' is no size"),
         ("blocks = 3", 'blocks = 3\nlink-rate = "1gbit"', "key 'link-rate': the loopback has no rate; write link = "),
         (
             "blocks = 3",

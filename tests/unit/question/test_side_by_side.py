@@ -51,6 +51,8 @@ def test_contestants_take_turns_where_nothing_is_in_the_way(contestant: Contesta
         ("clients are compared", {"client": "qt"}),
         ("a link lies between", {"link": "lan"}),
         ("several hosts make the load", {"client_hosts": 2}),
+        ("a control group limits each server", {"cpu_quota": 0.5}),
+        ("a control group limits each server", {"memory_limit": 64 << 20}),
         ("a capacity is searched", {"slo": "p99<5ms"}),
         ("failed connects are counted", {"failed_connects": "count"}),
         ("some clients read slowly", {"workload": "chat", "slow_readers": 1}),

@@ -12,8 +12,8 @@ from typing import NamedTuple
 ReadText = Callable[[str], str]
 """A function that reads a small file by its path; empty where it is missing or may not be read."""
 
-_V1 = "cpu"
-"""The controller of version 1. A hierarchy of version 2 has no name in /proc/PID/cgroup."""
+_CPU = "cpu"
+"""The controller. A hierarchy of version 2 has no name in /proc/PID/cgroup."""
 
 
 class Throttled(NamedTuple):
@@ -72,14 +72,19 @@ def parse_stat(text: str) -> Throttled | None:
 def group_folders(read: ReadText = read_file) -> tuple[str, ...]:
     """Find the folders of this process's groups that may limit its CPU time, from its own up to the root of each mount.
     Of several mounts of a hierarchy the first counts."""
+    return tuple(folder for folders in list_levels(_CPU, read).values() for folder in folders)
+
+
+def list_levels(controller: str, read: ReadText = read_file) -> dict[str, list[str]]:
+    """List the folders of this process's groups by hierarchy: the controller of version 1, or "" of version 2."""
     folders_of: dict[str, list[str]] = {}
-    for hierarchy, root, mounted in _parse_mounts(read("/proc/self/mountinfo")):
+    for hierarchy, root, mounted in _parse_mounts(read("/proc/self/mountinfo"), controller):
         if hierarchy not in folders_of:
             folders_of[hierarchy] = _list_upwards(_find_own_group(hierarchy, read("/proc/self/cgroup")), root, mounted)
-    return tuple(folder for folders in folders_of.values() for folder in folders)
+    return folders_of
 
 
-def _parse_mounts(mountinfo: str) -> Iterator[tuple[str, str, str]]:
+def _parse_mounts(mountinfo: str, controller: str) -> Iterator[tuple[str, str, str]]:
     """Parse each mount: its hierarchy ("" or the controller), the mounted group, and the folder
     (proc_pid_mountinfo(5))."""
     for line in mountinfo.splitlines():
@@ -87,9 +92,9 @@ def _parse_mounts(mountinfo: str) -> Iterator[tuple[str, str, str]]:
         places, kind = left.split(), right.split()
         if len(places) < 5 or len(kind) < 3:
             continue
-        is_v1 = kind[0] == "cgroup" and _V1 in kind[2].split(",")
+        is_v1 = kind[0] == "cgroup" and controller in kind[2].split(",")
         if is_v1 or kind[0] == "cgroup2":
-            yield (_V1 if is_v1 else ""), _unescape(places[3]), _unescape(places[4])
+            yield (controller if is_v1 else ""), _unescape(places[3]), _unescape(places[4])
 
 
 def _find_own_group(hierarchy: str, cgroup: str) -> str:

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -16,7 +17,8 @@ import msgspec
 from netdyno.kit import quantities, url
 from netdyno.kit.utc_now import utc_now
 from netdyno.measure.audits import of_trial as audits
-from netdyno.measure.machine import orphans, server_proc
+from netdyno.measure.machine import control_group, orphans, server_proc
+from netdyno.measure.machine.control_group import ControlGroup, Limits, NoControlGroupError
 from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, derive_terms, make_network
 from netdyno.measure.machine.pinning import apply_placement, count_generator_cores, count_server_cores
 from netdyno.measure.machine.process import (
@@ -55,6 +57,7 @@ from netdyno.model.observation import MachineObservation, Pinning, RelayTotals, 
 from netdyno.model.options import Settings, settings
 from netdyno.model.server_options import added_options
 from netdyno.model.trial import Trial
+from netdyno.question.contestants import own
 from netdyno.question.plan import Cell, explain_skip
 
 LINGER = "50ms"
@@ -133,6 +136,8 @@ def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: Tri
         return record_skip(
             cell, f"server-cores = {cell_settings.server_cores}: the server has {quantities.plural(available, 'core')}"
         )
+    if stands_already(contestant) and any(find_limits(cell_settings)):
+        return record_skip(cell, "an already running server keeps the limits that it has")
     context = context.adapt_to_cell(cell_settings)
     added = added_options(contestant, cell_settings, cores=count_server_cores(context.pinning))
     base = msgspec.structs.replace(
@@ -160,7 +165,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: T
         place = NetworkNeeds(context.pinning, log, derive_seed(cell, context), context.network)
         with make_network(transports.of(contestant), cell_settings, place) as network:
             measured = _measure(prepared, network)
-    except NoNetworkError as missing:
+    except (NoNetworkError, NoControlGroupError) as missing:
         log.note(f"skipped: {missing}")
         return msgspec.structs.replace(base, reason=str(missing))
     except WindowLostError as lost:
@@ -231,7 +236,9 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
         *build_server_command(contestant, cell_settings, network.address, cores=count_server_cores(context.pinning)),
     ]
     with (
-        log.section("server", command) as output,
+        control_group.make_group(find_limits(cell_settings)) as group,
+        _explain_kill(group, cell_settings),
+        log.section("server", command := own.insert_entry(command, group.entry)) as output,
         orphans.end(lambda names: log.note(audits.left_behind(names).detail)) as left_programs,
         start_server(command, contestant, context, output) as server,
     ):
@@ -249,6 +256,7 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
                 paced=network.paced,
                 beside=context.neighbour,
             ),
+            group=group,
         )
         program, command = load_program(cell, cell_settings, contestant, ready, context)
         command = [*network.load, *command, "--linger", LINGER]
@@ -257,6 +265,8 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
             farewell = take_leave(prepared, server, lines, ready, watch, network.load)
         except GoneServerError as error:
             raise generate.name_end(error, server) from None
+        if farewell.ended == describe_exit(KILLED) and group.count_killed():
+            farewell = msgspec.structs.replace(farewell, ended=describe_memory_kill(cell_settings))
     relay = network.relay.end() if network.relay else None
     observed = _find_observation(watch, load, farewell)
     machine = watch.machine()
@@ -267,6 +277,26 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
     return TrialMeasurements(
         load=load, server=reported, machine=machine, kernel=watch.kernel(), relay=relay, audits=judged
     )
+
+
+def find_limits(settings: Settings) -> Limits:
+    """Return the limits of the server's control group in a cell."""
+    return Limits(settings.cpu_quota, settings.memory_limit)
+
+
+@contextmanager
+def _explain_kill(group: ControlGroup, settings: Settings) -> Iterator[None]:
+    """Charge a server with its end where the kernel killed it at its memory limit: the machine has memory."""
+    try:
+        yield
+    except ServerError as failure:
+        if not group.count_killed():
+            raise
+        raise ServerError(describe_memory_kill(settings)) from failure
+
+
+def describe_memory_kill(settings: Settings) -> str:
+    return f"the kernel killed it at its memory limit of {quantities.memory(settings.memory_limit or 0)}"
 
 
 def start_server(command: Sequence[str], contestant: Contestant, context: TrialContext, output: IO[bytes]) -> Process:
@@ -281,6 +311,7 @@ def watch_server(
     network: Network,
     *,
     is_lost: Callable[[MachineObservation], bool] = lambda _: False,
+    group: ControlGroup | None = None,
 ) -> Watch:
     """Start to watch a server that is ready."""
     contestant = prepared.contestant
@@ -293,6 +324,7 @@ def watch_server(
         datagrams=transports.of(contestant).datagrams,
         is_new=not is_found,
         is_lost=is_lost,
+        group=group,
     )
 
 

@@ -12,7 +12,8 @@ import msgspec
 
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.kit.statistics.settled import settled_from
-from netdyno.measure.machine import cpu_share, jit, orphans, server_proc, server_processes
+from netdyno.measure.machine import control_group, cpu_share, jit, orphans, server_proc, server_processes
+from netdyno.measure.machine.control_group import NoControlGroupError
 from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
 from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import Process, TrialError
@@ -20,13 +21,14 @@ from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.command import build_server_command
 from netdyno.measure.trial.context import Key, TrialContext, key
-from netdyno.measure.trial.trial import load_program, log_path, wait_ready
+from netdyno.measure.trial.trial import find_limits, load_program, log_path, wait_ready
 from netdyno.model import transports
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.options import Settings, settings
 from netdyno.model.trial import Trial, Warmup
 from netdyno.question import blocks, plan
+from netdyno.question.contestants import own
 from netdyno.question.plan import Cell, CellKind, ContestantsByName
 
 LIMIT_S = 10.0
@@ -143,7 +145,7 @@ def _measure_alone(kind: CellKind, scenario: Scenario, contestant: Contestant, c
         place = NetworkNeeds(context.pinning, log, context.seed, context.network)
         with make_network(transports.of(contestant), load_settings, place) as network:
             warmup = _observe_warmup(cell, load_settings, contestant, network, context, log)
-    except (NoNetworkError, TrialError) as failure:
+    except (NoNetworkError, NoControlGroupError, TrialError) as failure:
         log.note(f"not measured: {failure}")
         return None
     log.note(f"warm-up: {warmup}")
@@ -158,7 +160,8 @@ def _observe_warmup(
         *build_server_command(contestant, load_settings, network.address, cores=count_server_cores(context.pinning)),
     ]
     with (
-        log.section("server", command) as output,
+        control_group.make_group(find_limits(load_settings)) as group,
+        log.section("server", command := own.insert_entry(command, group.entry)) as output,
         orphans.end(),
         Process(command, context.pinning.server, output, talks=True) as server,
     ):

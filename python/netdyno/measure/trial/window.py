@@ -10,12 +10,13 @@ from pathlib import Path
 
 import msgspec
 
+from netdyno.measure.machine import control_group, cpu_users, server_proc, server_processes
 from netdyno.measure.machine import cpu_share as cores
-from netdyno.measure.machine import cpu_users, server_proc, server_processes
+from netdyno.measure.machine.control_group import ControlGroup
 from netdyno.measure.machine.process import GoneServerError, TrialError
 from netdyno.measure.machine.server_processes import Family, FamilySnapshot, Origin
 from netdyno.measure.machine.socket_holders import find_client_holders, find_elsewhere
-from netdyno.model.observation import MachineObservation, ServerObservation
+from netdyno.model.observation import MachineObservation, QuotaUse, ServerObservation
 from netdyno.model.options import Settings
 
 LATE_READING_S = 0.02
@@ -56,11 +57,12 @@ class Watch:
         datagrams: bool = False,
         is_new: bool = True,
         is_lost: IsLost = lambda _: False,
+        group: ControlGroup | None = None,
     ) -> None:
         """Watch the processes of a server. `network` is the net folder of its network namespace (proc(5)), where those
         count that have the sockets of its `endpoint` open; with `datagrams` the drops of its sockets are read, too. A
         server that is not `is_new` has served others before, so its memory without connections is not known. `is_lost`
-        decides by a part of the window whether the trial is lost."""
+        decides by a part of the window whether the trial is lost. `group`: the control group that limits it."""
         self._origin = origin
         self._endpoint = endpoint
         self._settings = settings
@@ -84,6 +86,8 @@ class Watch:
         self._cores = os.sched_getaffinity(0)  # within the window this process may have fewer (pinning.keep_punctual)
         self._is_lost = is_lost
         self._look_at = float("inf")
+        self._group = group
+        self._quota_uses: list[QuotaUse | None] = []
 
     def connected(self) -> None:
         """Schedule the rehearsal: the load begins within milliseconds, with its warm-up."""
@@ -92,6 +96,7 @@ class Watch:
     def window_start(self) -> None:
         self._rehearse_at = float("inf")
         self._before = self._take()
+        self._read_quota_use()
         self._kernel.append(self.take_kernel())
         self._machine.append(self._take_machine())
         began_s = self._before.read[self._origin.first].at_s
@@ -120,6 +125,7 @@ class Watch:
 
     def window_end(self) -> None:
         self._after = self._take(partial(server_processes.take_last, origin=self._origin))
+        self._read_quota_use()
         self._kernel.append(self.take_kernel())
         self._machine.append(self._take_machine())
         self._add_late_holders()
@@ -160,6 +166,7 @@ class Watch:
             observed,
             rss_ready_bytes=self._rss_ready_bytes,
             rss_peak_bytes=max(self._rss_ready_bytes, read_bytes) + self._file_bytes,
+            quota_use=control_group.subtract(*self._quota_uses),
         )
 
     @property
@@ -207,6 +214,9 @@ class Watch:
     def origin(self) -> Origin:
         """The processes whose descendants serve, as far as is known now."""
         return self._origin
+
+    def _read_quota_use(self) -> None:
+        self._quota_uses.append(self._group.read_quota_use() if self._group else None)
 
     def _find_elsewhere(self) -> None:
         """Look for processes that have a socket of the server open and are not its keeper's, nor the load's."""

@@ -374,13 +374,14 @@ def _list_columns(findings: ScenarioFindings) -> tuple[FigureColumn, ...]:
         FigureColumn("TLS handshake p50", "handshake"),
         *(SEND_LAGS if findings.scenario.scheduled else ()),
         *COSTS,
+        FigureColumn("throttled", "throttled"),
         FigureColumn("server loop lag p99", "server-tick-lag-p99"),
         FigureColumn(f"{load} cores", "generator-cores", speak=quantities.three_digits),
         FigureColumn(f"{load} CPU per message", "generator-cpu", speak=quantities.microseconds),
         FigureColumn(f"{load} peak memory", "generator-memory"),
         FigureColumn("client loop lag p99", "tick-lag-p99"),
     )
-    optional = {"handshake", "server-tick-lag-p99", "tick-lag-p99"} - measured
+    optional = {"handshake", "throttled", "server-tick-lag-p99", "tick-lag-p99"} - measured
     return tuple(column for column in columns if column.metric not in optional)
 
 

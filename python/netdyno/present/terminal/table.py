@@ -37,6 +37,7 @@ from netdyno.present.prose import (
     retries,
     scaling,
     stopping,
+    throttling,
     turns,
     uneven_threads,
     unranked,
@@ -161,6 +162,7 @@ def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
     noticed = (
         *overload.describe_contestants(findings),
         *constant_latency.describe_contestants(findings),
+        *throttling.describe_contestants(findings),
         *noted.describe_contestants(findings),
         *uneven_threads.describe_contestants(findings),
         *reconnects.describe_contestants(findings),

@@ -123,6 +123,13 @@ def stand_in_for(words: Sequence[str]) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", str(STAND_IN), *words)
 
 
+def insert_entry(command: Sequence[str], entry: Sequence[str]) -> list[str]:
+    """Put words in front of the command of a server, behind its stand-in where it has one. Pure."""
+    start = command.index(str(STAND_IN)) + 1 if str(STAND_IN) in command else 0
+    start += 2 if start and command[start] == stand_in.SETTINGS else 0
+    return [*command[:start], *entry, *command[start:]]
+
+
 def behind_stand_in(contestant: Contestant) -> list[str]:
     """Return the words that start the server that a stand-in stands for; none where it is started directly."""
     if contestant.own is not None:

@@ -83,6 +83,18 @@ def test_a_listen_of_its_own_stays_its_own() -> None:
     assert stand_in.fill_in(arguments.command, arguments.address, 81) == ["mine", "--listen", "10.77.0.1:81"]
 
 
+def test_an_entry_stands_before_the_server_and_behind_its_stand_in() -> None:
+    entry = ("sh", "-c", "x", "sh")
+    settled = own.make_contestant("mine", Own(command=SERVER, workload="http", ready_path="/up"))
+    for contestant in (mine(), settled):
+        command = [*contestant.command, "--listen", "tcp://127.0.0.1:0"]
+        inserted = own.insert_entry(command, entry)
+        request = stand_in.parse(inserted[command.index(str(own.STAND_IN)) + 1 :])
+        assert request.command[:5] == (*entry, sys.executable)
+        assert request.settings.ready_path == ("/up" if contestant is settled else "")
+    assert own.insert_entry(["a", "b"], entry) == [*entry, "a", "b"]
+
+
 def test_levels_of_a_server_option_are_skipped() -> None:
     scenario = Scenario(name="web", workload="http", factors={"backlog": (1, 2), "connections": (1, 2)})
     assert explain_skip(mine(), scenario, {"backlog": 1, "connections": 2}).endswith("does not get the options backlog")
