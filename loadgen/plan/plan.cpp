@@ -209,7 +209,7 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
              "when messages are meant to be sent (default: constant with --rate, else closed)");
   line.add_number("--depth", plan.depth, 1U, 100'000U,
                   "messages in flight per connection, others wait (default 1; in an open loop as many as are due, "
-                  "except over http:// and with --send)");
+                  "except for web, over http:// and with --send)");
   add_duration(line, "--round", raw.round,
                "closed loop: connections that have their reply send together at the next multiple of this time");
   add_duration(line, "--look-every", raw.poll_every,
@@ -765,7 +765,8 @@ LoadPlan parse(CommandLine& line, RawPlan& raw, const std::set<Workload>& spoken
   plan.round = raw.round.count();
   plan.poll_every = raw.poll_every.count();
   plan.linger = raw.linger.count();
-  plan.flight_is_limited = plan.is_foreign() || (plan.rate_hz && line.given("--depth"));
+  const bool is_limited = plan.workload == Workload::web || line.given("--depth");  // protocol/WIRE.md, Web
+  plan.flight_is_limited = plan.is_foreign() || (plan.rate_hz && is_limited);
   plan.service_us = microseconds_of(raw.service_time);
   plan.slow_request_us = microseconds_of(raw.slow_request_time);
   return plan;

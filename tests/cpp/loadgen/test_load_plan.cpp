@@ -36,6 +36,14 @@ TEST(LoadPlan, ARateMakesAnOpenLoop) {
   EXPECT_EQ(parse({"--rate", "10", "--arrivals", "poisson"}).arrivals, Arrivals::poisson);
 }
 
+TEST(LoadPlan, AConnectionOfWebHasOneRequestAtATime) {
+  for (const auto& [workload, is_limited] : {std::pair{"web", true}, std::pair{"http", false}}) {
+    const auto plan = parse({"--workload", workload, "--rate", "300"});
+    EXPECT_EQ(plan.flight_is_limited, is_limited) << workload;
+    EXPECT_EQ(plan.depth, 1U);
+  }
+}
+
 TEST(LoadPlan, StepsAreTheWindow) {
   const LoadPlan plan = parse({"-c", "10", "--rate", "10,20..40/conn/5s"});
   EXPECT_EQ(plan.steps, (std::vector<RateStep>{{100, 100, 5 * one_second}, {200, 400, 5 * one_second}}));
