@@ -7,7 +7,8 @@ import (
 )
 
 // HTTP/1.1 GET and HEAD with keep-alive and pipelining (RFC 9112); the reply's body is the request target. By hand, as
-// the contract is about bytes: net/http would add headers of its own and answer malformed requests its own way.
+// the contract is about bytes: net/http would add headers of its own and answer malformed requests its own way. Of the
+// workload web (web.go) also POST.
 
 const mostHead = 16 << 10
 
@@ -22,6 +23,8 @@ const (
 	notImplemented = "501 Not Implemented"
 )
 
+const textType = "text/plain"
+
 // What a reply says of its connection; nothing where that stays by default.
 const (
 	closes = "close"
@@ -30,12 +33,14 @@ const (
 
 type http struct {
 	messages
-	options *Options
-	counts  *Shard
-	maxHead int
-	head    []byte // reused
-	date    string // of the second that stands below
-	second  int64
+	options    *Options
+	counts     *Shard
+	maxHead    int
+	takesPosts bool
+	answer     func(to httpRequest, effects *Effects) bool // false: the request is refused
+	head       []byte                                      // reused
+	date       string                                      // of the second that stands below
+	second     int64
 }
 
 // httpRequest is what of a head matters here; statusOK when it is good.
@@ -43,10 +48,18 @@ type httpRequest struct {
 	status     string
 	target     []byte
 	wantsBody  bool // not of HEAD
+	posts      bool
+	bodySize   int
 	connection string
 }
 
 func newHTTP(options *Options, counts *Shard) work {
+	w := makeHTTP(options, counts)
+	w.answer = w.answerTarget
+	return w
+}
+
+func makeHTTP(options *Options, counts *Shard) *http {
 	maxHead := mostHead
 	if options.MaxFrame < maxHead {
 		maxHead = options.MaxFrame
@@ -73,38 +86,53 @@ func (w *http) consume(input []byte, effects *Effects) (how flow, at int) {
 		case end < 0 || end > w.maxHead:
 			return w.refuse(badRequest, effects), at
 		}
-		how = w.serve(rest[:end], effects)
-		at += end + len(endOfHead)
+		request := parseHead(rest[:end], w.takesPosts)
+		if request.bodySize > w.options.MaxFrame {
+			request = httpRequest{status: badRequest}
+		}
+		whole := end + len(endOfHead) + request.bodySize
+		if len(rest) < whole {
+			return open, at
+		}
+		how = w.serve(request, effects)
+		at += whole
 	}
 	return how, at
 }
 
-func (w *http) serve(head []byte, effects *Effects) flow {
-	asked := parseHead(head)
-	if asked.status != statusOK {
-		return w.refuse(asked.status, effects)
+func (w *http) serve(request httpRequest, effects *Effects) flow {
+	if request.status != statusOK {
+		return w.refuse(request.status, effects)
+	}
+	if !w.answer(request, effects) {
+		return w.refuse(badRequest, effects)
 	}
 	w.counts.Requests.Add(1)
-	effects.serve(w.options.ServiceKind, w.options.ServiceTime)
-	w.respond(asked, asked.target, effects)
-	if asked.connection == closes {
+	if request.connection == closes {
 		return ended
 	}
 	return open
 }
 
+func (w *http) answerTarget(request httpRequest, effects *Effects) bool {
+	effects.serve(w.options.ServiceKind, w.options.ServiceTime)
+	w.respond(request, textType, request.target, effects)
+	return true
+}
+
 func (w *http) refuse(status string, effects *Effects) flow {
-	w.respond(httpRequest{status: status, connection: closes}, nil, effects)
+	w.respond(httpRequest{status: status, connection: closes}, textType, nil, effects)
 	return failed
 }
 
-func (w *http) respond(to httpRequest, body []byte, effects *Effects) {
+func (w *http) respond(to httpRequest, contentType string, body []byte, effects *Effects) {
 	if now := time.Now(); w.date == "" || now.Unix() != w.second {
 		w.second, w.date = now.Unix(), now.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
 	}
 	head := append(append(w.head[:0], "HTTP/1.1 "...), to.status...)
 	head = append(append(head, "\r\nDate: "...), w.date...)
-	head = append(head, "\r\nContent-Type: text/plain\r\nContent-Length: "...)
+	head = append(append(head, "\r\nContent-Type: "...), contentType...)
+	head = append(head, "\r\nContent-Length: "...)
 	head = strconv.AppendInt(head, int64(len(body)), 10)
 	head = append(head, endOfLine...)
 	if to.connection != "" {
@@ -118,7 +146,7 @@ func (w *http) respond(to httpRequest, body []byte, effects *Effects) {
 }
 
 // parseHead says what of a head, without the empty line that ends it, matters here.
-func parseHead(head []byte) httpRequest {
+func parseHead(head []byte, takesPosts bool) httpRequest {
 	line, rest, _ := bytes.Cut(head, endOfLine)
 	method, line, twoWords := bytes.Cut(line, []byte{' '})
 	target, version, threeWords := bytes.Cut(line, []byte{' '})
@@ -127,6 +155,7 @@ func parseHead(head []byte) httpRequest {
 		!(isNew || string(version) == "HTTP/1.0") {
 		return httpRequest{status: badRequest}
 	}
+	posts, bodySize := takesPosts && string(method) == "POST", 0
 	hosts, saysClose, saysKeepAlive, hasBody := 0, false, false, false
 	for len(rest) > 0 {
 		line, rest, _ = bytes.Cut(rest, endOfLine)
@@ -141,6 +170,12 @@ func parseHead(head []byte) httpRequest {
 		case is(name, "connection"):
 			saysClose = saysClose || lists(value, closes)
 			saysKeepAlive = saysKeepAlive || lists(value, stays)
+		case posts && is(name, "content-length"):
+			size, ok := parseNumber(value, "")
+			if !ok {
+				return httpRequest{status: badRequest}
+			}
+			bodySize = size
 		case is(name, "transfer-encoding"), is(name, "content-length") && string(value) != "0":
 			hasBody = true
 		}
@@ -148,12 +183,12 @@ func parseHead(head []byte) httpRequest {
 	switch verb := string(method); {
 	case hosts > 1 || hosts == 0 && isNew:
 		return httpRequest{status: badRequest}
-	case verb != "GET" && verb != "HEAD": // RFC 9110, 9.1: also with a body
+	case verb != "GET" && verb != "HEAD" && !posts: // RFC 9110, 9.1: also with a body
 		return httpRequest{status: notImplemented}
 	case hasBody:
 		return httpRequest{status: badRequest}
 	}
-	good := httpRequest{status: statusOK, target: target, wantsBody: string(method) == "GET"}
+	good := httpRequest{status: statusOK, target: target, wantsBody: string(method) != "HEAD", posts: posts, bodySize: bodySize}
 	switch {
 	case saysClose || !isNew && !saysKeepAlive:
 		good.connection = closes

@@ -40,6 +40,7 @@ var workloads = map[string]func(*Options, *Shard) work{
 	"rpc":   newRPC,
 	"chat":  newChat,
 	"http":  newHTTP,
+	"web":   newWeb,
 }
 
 // Receive takes the next bytes of the stream, in any slicing, and appends what is to be done. After a Close further
