@@ -12,6 +12,7 @@ const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]+) ([\x21-\x7e]+) HTTP\/1\.([01])$/;
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/;
 const VALUE = /^[^\0\r\n]*$/;
 const OK = '200 OK';
+const TEXT = 'text/plain';
 const BAD_REQUEST = { status: '400 Bad Request' };
 const NOT_IMPLEMENTED = { status: '501 Not Implemented' };
 
@@ -35,13 +36,14 @@ function trim(text) {
 
 /**
  * What of a head's lines matters here: {status, target, connection}, status OK when it is good. The connection is what
- * a reply says of it: 'close', 'keep-alive', or nothing where it stays by default.
+ * a reply says of it: 'close', 'keep-alive', or nothing where it stays by default. `takesPosts`: of the workload web.
  */
-function parseHead(head) {
+function parseHead(head, takesPosts) {
   const [first, ...lines] = head.split('\r\n');
   const [, method, target, minor] = REQUEST_LINE.exec(first) ?? [];
   if (method === undefined) return BAD_REQUEST;
-  const said = { hosts: 0, hasBody: false, connection: [] };
+  const posts = takesPosts && method === 'POST';
+  const said = { hosts: 0, hasBody: false, bodySize: posts ? 0 : null, connection: [] };
   for (const line of lines) {
     const colon = line.indexOf(':');
     const value = line.slice(colon + 1);
@@ -49,15 +51,23 @@ function parseHead(head) {
     readHeader(line.slice(0, colon).toLowerCase(), trim(value), said);
   }
   if (said.hosts > 1 || (said.hosts === 0 && minor === '1')) return BAD_REQUEST;
-  if (method !== 'GET' && method !== 'HEAD') return NOT_IMPLEMENTED; // RFC 9110, 9.1: also with a body
-  if (said.hasBody) return BAD_REQUEST;
-  return { status: OK, target, wantsBody: method === 'GET', connection: connectionOf(said.connection, minor === '1') };
+  if (method !== 'GET' && method !== 'HEAD' && !posts) return NOT_IMPLEMENTED; // RFC 9110, 9.1: also with a body
+  if (said.hasBody || Number.isNaN(said.bodySize)) return BAD_REQUEST;
+  const connection = connectionOf(said.connection, minor === '1');
+  return { status: OK, target, wantsBody: method !== 'HEAD', posts, bodySize: said.bodySize ?? 0, connection };
 }
 
 function readHeader(name, value, said) {
   if (name === 'host') said.hosts += 1;
   if (name === 'connection') said.connection.push(...value.split(',').map((item) => trim(item).toLowerCase()));
-  if (name === 'transfer-encoding' || (name === 'content-length' && value !== '0')) said.hasBody = true;
+  if (name === 'content-length' && said.bodySize !== null) said.bodySize = parseNumber(value, '') ?? NaN;
+  else if (name === 'transfer-encoding' || (name === 'content-length' && value !== '0')) said.hasBody = true;
+}
+
+/** The whole number before a unit; null where it is none. */
+function parseNumber(text, unit) {
+  const digits = text.endsWith(unit) ? text.slice(0, text.length - unit.length) : '';
+  return /^\d+$/.test(digits) ? Number(digits) : null;
 }
 
 function connectionOf(tokens, stays) {
@@ -68,6 +78,7 @@ function connectionOf(tokens, stays) {
 
 class HttpSession extends MessageSession {
   maxHead = Math.min(MAX_HEAD, this.options.maxFrame);
+  takesPosts = false;
 
   consume(bytes) {
     let at = 0;
@@ -76,32 +87,43 @@ class HttpSession extends MessageSession {
       const end = bytes.indexOf(END_OF_HEAD, at, 'latin1');
       // The last bytes of an incomplete head may be the beginning of its end, which does not count.
       const tooLong = end < 0 ? bytes.length - at >= this.maxHead + END_OF_HEAD.length : end - at > this.maxHead;
-      if (tooLong) this.#serve(BAD_REQUEST);
-      else if (end < 0) break;
-      else this.#serve(parseHead(bytes.latin1Slice(at, end)));
-      at = end + END_OF_HEAD.length;
+      if (!tooLong && end < 0) break;
+      const request = tooLong ? BAD_REQUEST : parseHead(bytes.latin1Slice(at, end), this.takesPosts);
+      const whole = end + END_OF_HEAD.length + (request.bodySize ?? 0);
+      if (request.bodySize <= this.options.maxFrame && bytes.length < whole) break;
+      this.#serve(request);
+      at = whole;
     }
     return at;
   }
 
-  #serve({ status, target, wantsBody, connection }) {
-    if (status !== OK) {
-      this.#respond(status, '', false, 'close');
+  #serve(request) {
+    if (request.status !== OK || request.bodySize > this.options.maxFrame || !this.answer(request)) {
+      this.#write(request.status === OK ? BAD_REQUEST.status : request.status, TEXT, '', false, 'close');
       this.protocolError();
       return;
     }
     this.totals.requests += 1;
-    this.effects.serve(this.options.serviceKind, this.options.serviceTime);
-    this.#respond(OK, target, wantsBody, connection);
-    if (connection === 'close') this.close();
+    if (request.connection === 'close') this.close();
   }
 
-  #respond(status, body, withBody, connection) {
+  /** Adds the work for a request and its reply. False: it is refused. */
+  answer(request) {
+    this.effects.serve(this.options.serviceKind, this.options.serviceTime);
+    this.respond(request, TEXT, request.target);
+    return true;
+  }
+
+  respond({ wantsBody, connection }, type, body) {
+    this.#write(OK, type, body, wantsBody, connection);
+  }
+
+  #write(status, type, body, withBody, connection) {
     const head =
-      `HTTP/1.1 ${status}\r\nDate: ${date()}\r\nContent-Type: text/plain\r\n` +
+      `HTTP/1.1 ${status}\r\nDate: ${date()}\r\nContent-Type: ${type}\r\n` +
       `Content-Length: ${body.length}\r\n${connection === '' ? '' : `Connection: ${connection}\r\n`}\r\n`;
     this.effects.reply(Buffer.from(head, 'latin1'), withBody ? Buffer.from(body, 'latin1') : NOTHING);
   }
 }
 
-module.exports = { HttpSession };
+module.exports = { HttpSession, TEXT, parseNumber };

@@ -4,6 +4,7 @@
 const { HttpSession } = require('./http.js');
 const { encodeResponse, parseRequest } = require('./protobuf.js');
 const { MessageSession, NOTHING, Session } = require('./session.js');
+const { WebSession } = require('./web.js');
 
 const NEWLINE = 0x0a;
 const HEADER = 4; // bytes of a frame's length
@@ -96,7 +97,14 @@ class ChatSession extends FramedSession {
   }
 }
 
-const sessions = { echo: EchoSession, lines: LinesSession, rpc: RpcSession, chat: ChatSession, http: HttpSession };
+const sessions = {
+  echo: EchoSession,
+  lines: LinesSession,
+  rpc: RpcSession,
+  chat: ChatSession,
+  http: HttpSession,
+  web: WebSession,
+};
 
 /** The session of the workload that the options name. */
 function makeSession(options, totals) {
