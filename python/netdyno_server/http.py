@@ -17,11 +17,14 @@ _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST_LINE = re.compile(_TOKEN.join((b"(", rb") ([\x21-\x7e]+) HTTP/1\.([01])")))
 _HEADER = re.compile(b"(" + _TOKEN + rb"):[ \t]*([^\0\r\n]*?)[ \t]*")
 _OK, _BAD_REQUEST, _NOT_IMPLEMENTED = b"200 OK", b"400 Bad Request", b"501 Not Implemented"
-_HEAD = b"HTTP/1.1 %s\r\nDate: %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n%s\r\n"
+_HEAD = b"HTTP/1.1 %s\r\nDate: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n%s\r\n"
+_TEXT = b"text/plain"
 
 
 class HttpSession(MessageSession):
     """One connection's requests, one after the other."""
+
+    _takes_posts = False
 
     def __init__(self, options: Options, totals: Totals) -> None:
         super().__init__(options, totals)
@@ -40,28 +43,48 @@ class HttpSession(MessageSession):
             elif end < 0:
                 break
             else:
-                self._on_head(data[offset:end])
+                head = data[offset:end]
+                body_size = self._find_body_size(head) if self._takes_posts else 0
+                if body_size <= self._options.max_frame and len(data) < end + len(_END_OF_HEAD) + body_size:
+                    break
+                self._on_head(head, body_size)
+                end += body_size
             offset = end + len(_END_OF_HEAD)
         return offset
 
-    def _on_head(self, head: bytes) -> None:
-        status, target, connection = parse_head(head)
-        if status != _OK:
-            return self._refuse(status)
+    def _on_head(self, head: bytes, body_size: int) -> None:
+        status, target, connection = parse_head(head, takes_posts=self._takes_posts)
+        if status != _OK or body_size > self._options.max_frame:
+            return self._refuse(_BAD_REQUEST if status == _OK else status)
+        answer = self._answer(target, body_size if head.startswith(b"POST ") else None)
+        if answer is None:
+            return self._refuse(_BAD_REQUEST)
         self._totals.requests += 1
-        self._serve(self._options.service_time)
-        self._respond(_OK, target, connection, is_head=head.startswith(b"HEAD "))
+        content_type, body = answer
+        self._respond(_OK, body, connection, is_head=head.startswith(b"HEAD "), content_type=content_type)
         if connection == b"close":
             self._close()
         return None
+
+    def _find_body_size(self, head: bytes) -> int:
+        """Return the bytes of the body behind a head."""
+        raise NotImplementedError
+
+    def _answer(self, target: bytes, posted: int | None) -> tuple[bytes, bytes] | None:
+        """Add the work for a request, or for so many bytes that were posted. Return type and body of the reply; None
+        where the request is refused."""
+        self._serve(self._options.service_time)
+        return _TEXT, target
 
     def _refuse(self, status: bytes) -> None:
         self._respond(status, b"", b"close", is_head=False)
         self._count_protocol_error()
 
-    def _respond(self, status: bytes, body: bytes, connection: bytes, *, is_head: bool) -> None:
+    def _respond(
+        self, status: bytes, body: bytes, connection: bytes, *, is_head: bool, content_type: bytes = _TEXT
+    ) -> None:
         connection_header = b"Connection: %s\r\n" % connection if connection else b""
-        head = _HEAD % (status, _format_date(int(time.time())), len(body), connection_header)
+        head = _HEAD % (status, _format_date(int(time.time())), content_type, len(body), connection_header)
         self._reply(head, b"" if is_head else body)
 
 
@@ -71,7 +94,7 @@ def _format_date(second: int) -> bytes:
     return formatdate(second, usegmt=True).encode()
 
 
-def parse_head(head: bytes) -> tuple[bytes, bytes, bytes]:
+def parse_head(head: bytes, *, takes_posts: bool = False) -> tuple[bytes, bytes, bytes]:
     """Return (status, target, connection) of a request's head without the CRLF CRLF that ends it; 200 OK when it is
     good. The connection is the reply's header: close, keep-alive, or nothing where it stays by default."""
     request_line, *lines = head.split(b"\r\n")
@@ -79,6 +102,7 @@ def parse_head(head: bytes) -> tuple[bytes, bytes, bytes]:
     if request is None:
         return _BAD_REQUEST, b"", b""
     method, target, minor = request.groups()
+    posts = takes_posts and method == b"POST"
     hosts, has_body, tokens = 0, False, set[bytes]()
     for line in lines:
         header = _HEADER.fullmatch(line)
@@ -89,11 +113,13 @@ def parse_head(head: bytes) -> tuple[bytes, bytes, bytes]:
             hosts += 1
         elif name == b"connection":
             tokens.update(token.strip(b" \t").lower() for token in value.split(b","))
+        elif name == b"content-length" and posts:
+            has_body = has_body or not value.isdigit()
         elif name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
             has_body = True
     if hosts > 1 or (hosts == 0 and minor == b"1"):
         return _BAD_REQUEST, b"", b""
-    if method not in (b"GET", b"HEAD"):  # RFC 9110, 9.1: also with a body
+    if method not in (b"GET", b"HEAD") and not posts:  # RFC 9110, 9.1: also with a body
         return _NOT_IMPLEMENTED, b"", b""
     return (_BAD_REQUEST if has_body else _OK), target, _choose_connection(tokens, stays=minor == b"1")
 

@@ -107,12 +107,12 @@ class Session:
         if body:
             self._effects.append(("write", body))
 
-    def _serve(self, duration: int) -> None:
-        """Add the service time; nothing for a duration of 0."""
+    def _serve(self, duration: int, kind: Literal["wait", "burn"] | None = None) -> None:
+        """Add the service time, by default of the kind that the options name; nothing for a duration of 0."""
         if duration:
             self._end_write()
-            kind: Literal["wait", "burn"] = "wait" if self._options.service_kind == "wait" else "burn"
-            self._effects.append((kind, duration))
+            by_options: Literal["wait", "burn"] = "wait" if self._options.service_kind == "wait" else "burn"
+            self._effects.append((kind or by_options, duration))
 
     def _close(self) -> None:
         self._closed = True

@@ -8,6 +8,7 @@ from netdyno_server import protobuf
 from netdyno_server.http import HttpSession
 from netdyno_server.options import Options
 from netdyno_server.session import MessageSession, Session, Totals
+from netdyno_server.web import WebSession
 
 _LENGTH = Struct(">I")
 _HEADER = _LENGTH.size
@@ -111,6 +112,7 @@ _SESSIONS: dict[str, type[Session]] = {
     "rpc": RpcSession,
     "chat": ChatSession,
     "http": HttpSession,
+    "web": WebSession,
 }
 
 
