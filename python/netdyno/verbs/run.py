@@ -18,7 +18,7 @@ from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.kit.escape import harmless
 from netdyno.kit.files import kind_of, write_whole
-from netdyno.kit.paths import ROOT, build_dir
+from netdyno.kit.paths import ENTRY, NEEDS_CLONE, RESULTS, build_dir
 from netdyno.measure.cluster import engine
 from netdyno.measure.machine import pinning
 from netdyno.measure.run import needed, preparation, runner
@@ -101,6 +101,7 @@ def carry_out(
     chosen = [
         server for server in servers if any(server.name in scenario.contestants for scenario in adapted.scenarios)
     ]
+    _refuse_without_clone(request, chosen)
     _refuse_on_cluster(request, chosen)
     ready = needed.make(adapted, chosen, clients, build)
     began_s = time.monotonic()
@@ -124,6 +125,14 @@ def carry_out(
         if done.analysis is not None:
             _write_page(done.analysis, outcome.folder)
     return done._replace(seconds=time.monotonic() - began_s)
+
+
+def _refuse_without_clone(request: RunRequest, servers: Sequence[Contestant]) -> None:
+    """Raise UserError where an installed wheel is to run servers of a clone and no other."""
+    if servers and all(server.why_not == NEEDS_CLONE for server in servers):
+        raise UserError(
+            f"{request.experiment}: {NEEDS_CLONE}; your own servers: {ENTRY} run web --server 'my-server {{port}}'"
+        )
 
 
 def _refuse_on_cluster(request: RunRequest, servers: Sequence[Contestant]) -> None:
@@ -157,8 +166,8 @@ def continue_run(
     """Resume an interrupted run for `netdyno resume`; the exit codes are those of `run`."""
     from netdyno.measure.run.resume import resume
 
-    command_line = ["./netdyno", "resume", run, *(["--anyway"] if anyway else []), *(["--json"] if as_json else [])]
-    command_line += ["--results", str(results)] if results != ROOT / "results" else []
+    command_line = [ENTRY, "resume", run, *(["--anyway"] if anyway else []), *(["--json"] if as_json else [])]
+    command_line += ["--results", str(results)] if results != RESULTS else []
     console, display = _open_screen(as_json)
     path = read.find(results, run)
     if lacks_results(path):

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from netdyno import VERSION
 from netdyno.kit.escape import harmless, harmless_json, harmless_markdown
 from netdyno.kit.quantities import DASH
 from netdyno.kit.statistics.stats import Interval
@@ -56,7 +57,8 @@ def format_json(export: Export) -> str:
 
 def format_schema() -> str:
     """Write the JSON Schema of an export as JSON."""
-    return json.dumps(_remove_indentation(msgspec.json.schema(derive_type(Export))), indent=1) + "\n"
+    titled = {"title": f"netdyno {VERSION}: report --export json", **msgspec.json.schema(derive_type(Export))}
+    return json.dumps(_remove_indentation(titled), indent=1) + "\n"
 
 
 def _remove_indentation(schema: Any) -> Any:
