@@ -66,7 +66,7 @@ ClusterFolder = Annotated[Path, typer.Option("--cluster", help="The folder with 
 RunCluster = Annotated[
     Path | None, typer.Option("--cluster", metavar="DIR", help="Run on the hosts of a cluster (docs/many-machines.md).")
 ]
-ExportFormat = Literal["json", "csv", "md", "schema"]
+ExportFormat = Literal["json", "csv", "md", "bencher", "github-bigger", "github-smaller", "schema"]
 CLUSTER = Path("cluster")
 INSTEAD = {name: replace(option, default=None) for name, option in {**SCENARIO, **declared(Experiment)}.items()}
 """Options that replace those of the experiment where they are given."""
@@ -191,6 +191,9 @@ def gate(
     asked: Asked,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table for a pull request.")] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a JUnit report for a CI server.")] = None,
+    history: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Append the decision and its figures as a line of JSON.")
+    ] = None,
     results: ResultsFolder = RESULTS,
     foreign_load: Foreign = "count",
     as_json: LastLine = False,
@@ -215,6 +218,7 @@ def gate(
         foreign_load=foreign_load,
         markdown=markdown,
         junit=junit,
+        history=history,
     )
     return command.run(request, sys.argv)
 
@@ -525,8 +529,8 @@ def report(
     export: Annotated[
         ExportFormat | None,
         typer.Option(
-            help="Print its findings, cells and trials instead, as JSON, CSV or Markdown; without a run, the JSON "
-            "Schema of that."
+            help="Print its findings, cells and trials instead, as JSON, CSV or Markdown; or its figures for Bencher, "
+            "or for github-action-benchmark; without a run, the JSON Schema of the first."
         ),
     ] = None,
 ) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -294,19 +294,19 @@ def export_findings(run: str, results: Path) -> str:
     return _encode_findings(analyse(read.load(read.find(results, run))))
 
 
-def export(runs: Sequence[str], results: Path, form: Literal["json", "csv", "md", "schema"]) -> str:
+def export(runs: Sequence[str], results: Path, form: str) -> str:
     """Return findings, cells and trials of a stored run (protocol/export.md), or, of no run, the JSON Schema of these.
     Raises UserError where there is no such run."""
     from netdyno.analysis.analysis import analyse
-    from netdyno.present.export import tables
+    from netdyno.present.export import dashboards, tables
     from netdyno.present.export.collect import collect
 
     if form == "schema":
         return tables.format_schema()
     stored = read.load(read.find(results, runs[0]))
     collected = collect(analyse(stored))
-    write = {"json": tables.format_json, "csv": tables.format_csv, "md": tables.format_markdown}[form]
-    return write(collected)
+    formats = {"json": tables.format_json, "csv": tables.format_csv, "md": tables.format_markdown}
+    return {**formats, **dashboards.FORMATS}[form](collected)
 
 
 def _encode_findings(analysis: Analysis) -> str:

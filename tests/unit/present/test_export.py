@@ -72,6 +72,14 @@ def first_question(run: Run) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", RUNS)
+def test_a_cell_has_the_levels_of_its_trials(name: str) -> None:
+    export = exported(RUNS[name]())
+    of_trials = {(trial.question, trial.level): trial.levels for trial in export.trials}
+    assert export.cells
+    assert all(cell.levels == of_trials[cell.question, cell.level] for cell in export.cells)
+
+
+@pytest.mark.parametrize("name", RUNS)
 def test_it_is_read_back_as_it_was(name: str) -> None:
     text = tables.format_json(exported(RUNS[name]()))
     read_back = msgspec.json.decode(text, type=derive_type(Export))
