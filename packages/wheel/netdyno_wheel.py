@@ -1,8 +1,8 @@
 """Builds the wheel (PEP 517): the harness, the experiments, and the programs that load and observe, of CMake's preset
 `load`. Uses the standard library alone, so that it needs nothing from an index.
 
-In the wheel netdyno/installed/ stands for the clone (python/netdyno/kit/paths.py). As everywhere, $NETDYNO_BUILD takes
-the programs of another build as they are."""
+In the wheel the folder `installed` of the package stands for the clone (python/netdyno/kit/paths.py). As everywhere,
+$NETDYNO_BUILD takes the programs of another build as they are."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def installed(prefix: Path) -> Path:
 
 
 def project_version() -> str:
-    match = re.search(r'^VERSION = "([\d.]+)"$', (PACKAGE / "__init__.py").read_text(), re.MULTILINE)
+    match = re.search(r'^VERSION = "([\d.]+)"$', (PACKAGE / "kit" / "version.py").read_text(), re.MULTILINE)
     assert match is not None
     return match[1]
 

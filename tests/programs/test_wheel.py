@@ -19,8 +19,8 @@ from types import ModuleType
 
 import pytest
 
-from netdyno import VERSION
 from netdyno.kit.paths import NEEDS_CLONE, ROOT, build_dir
+from netdyno.kit.version import VERSION
 from netdyno.verbs.cli import OF_CLONE
 from tests.support.patience import slowness
 

@@ -39,7 +39,7 @@ exit STATUS
 pytestmark = pytest.mark.skipif(shutil.which(PYTHON) is None, reason="no Python of Debian's")
 
 
-class Step(NamedTuple):
+class StepResult(NamedTuple):
     """What the steps of a job left behind."""
 
     exit_code: int
@@ -69,7 +69,7 @@ def evaluate(text: str, inputs: Mapping[str, str]) -> str:
     return value
 
 
-def execute(given: Mapping[str, str], folder: Path, pull_request: str = "", **environment: str) -> Step:
+def execute(given: Mapping[str, str], folder: Path, pull_request: str = "", **environment: str) -> StepResult:
     """Execute the bash steps of the action in a folder, the workspace."""
     action = read_yaml((ROOT / "action.yml").read_text())
     assert not given.keys() - action["inputs"].keys()
@@ -99,7 +99,7 @@ def execute(given: Mapping[str, str], folder: Path, pull_request: str = "", **en
         name: left.get(re.sub(r".*\.outputs\.(\w+) }}", r"\1", declared["value"]), "")
         for name, declared in action["outputs"].items()
     }
-    return Step(done.returncode, outputs, files["GITHUB_STEP_SUMMARY"].read_text(), done.stdout)
+    return StepResult(done.returncode, outputs, files["GITHUB_STEP_SUMMARY"].read_text(), done.stdout)
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from netdyno import VERSION
 from netdyno.kit.errors import UserError, cut_middle, did_you_mean
 from netdyno.kit.escape import harmless
 from netdyno.kit.paths import ENTRY, IS_INSTALLED, NEEDS_CLONE, RESULTS, ROOT, build_dir, generator_path
 from netdyno.kit.statistics.histogram import HistogramError
+from netdyno.kit.version import VERSION
 from netdyno.model.experiment import MOST_AA_SHARE, Budget, Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.options import LINK, SCENARIO

@@ -21,7 +21,7 @@ RUNS = {"made": made_run, "messages": messages_run, "capacity": experiment_run}
 
 
 class BencherMetric(msgspec.Struct, forbid_unknown_fields=True):
-    """As bencher.dev/bmf.json has it."""
+    """As the schema of the Bencher Metric Format has it, draft 07 of JSON Schema."""
 
     value: float
     lower_value: float | msgspec.UnsetType = msgspec.UNSET

@@ -14,9 +14,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from netdyno import VERSION
 from netdyno.kit import git, quantities
 from netdyno.kit.paths import IS_INSTALLED, ROOT
+from netdyno.kit.version import VERSION
 from netdyno.measure.machine import program_settings, topology
 from netdyno.measure.machine.program_settings import format_limit
 from netdyno.model import levels

@@ -1,4 +1,4 @@
-"""The figures of an export for services that draw them over commits: Bencher (bencher.dev/bmf.json) and
+"""The figures of an export for services that draw them over commits: Bencher (its "Bencher Metric Format") and
 github-action-benchmark, whose files have metrics of one direction each."""
 
 from __future__ import annotations

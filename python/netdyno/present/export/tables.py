@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from netdyno import VERSION
 from netdyno.kit.escape import harmless, harmless_json, harmless_markdown
 from netdyno.kit.quantities import DASH
 from netdyno.kit.statistics.stats import Interval
+from netdyno.kit.version import VERSION
 from netdyno.model.metrics import METRICS
 from netdyno.present.export.schema import AxisEntry, Export, FigureEntry, FlipEntry, QuestionEntry, ScoreEntry
 from netdyno.present.plain import derive_type, make_plain
