@@ -82,7 +82,7 @@ def render(analysis: Analysis) -> RenderableType:
     if analysis.claims:
         parts += [Text(), Text(verdicts.summarise_claims(analysis.claims), style="bold"), _draw_claims(analysis)]
     for findings in analysis.scenarios:
-        parts += [Text(), *_draw_scenario(findings)]
+        parts += [Text(), *draw_scenario(findings)]
     parts += [Text(), *_draw_excluded(analysis)]
     parts += [
         Text(text, style="dim")
@@ -127,7 +127,8 @@ def _draw_claims(analysis: Analysis) -> Table:
     return _keep_whole(table)
 
 
-def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
+def draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
+    """Draw one question: its answer, its table, and what holds for its figures."""
     answer = verdict.answer(findings)
     title = Text.assemble((f"{findings.scenario.name}  ", "bold"), (answer.headline, _choose_style(findings)))
     parts: list[RenderableType] = [title, Text(answer.sentence)]
