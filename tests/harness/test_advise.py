@@ -531,7 +531,7 @@ def test_without_a_word_a_terminal_gets_the_question(monkeypatch: pytest.MonkeyP
     assert "slow-readers" not in prompted  # there is no room
 
 
-def test_a_mistyped_answer_is_asked_for_again_and_the_others_are_kept(
+def test_a_mistyped_answer_is_requested_again_and_the_rest_is_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed = {"connections": ["many", "30"], "size": ["2 KB", "2KiB"], "objective": ["p99<", "cpu"]}
