@@ -5,6 +5,7 @@ Its programs are those of the build under test; a person's are of the preset `lo
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import stat
@@ -92,8 +93,11 @@ def test_it_runs_gates_and_reports_without_the_clone(home: Path, netdyno: Netdyn
     assert stored.name in netdyno("list", "runs").stdout
     assert f"{stored.name}: published" in netdyno("publish", stored.name, "site").stdout
     assert netdyno("compare", stored.name, stored.name).returncode == 0
-    done = netdyno("gate", "--before", SERVER, "--after", SERVER, "--time-budget", "4s", *QUICK)
+    (home / "gates").write_text('{"decision": "earlier"}\n')
+    done = netdyno("gate", "--before", SERVER, "--after", SERVER, "--time-budget", "4s", "--history", "gates", *QUICK)
     assert done.returncode in {0, 2, 3}, done.stderr  # 2: a block of a busy machine may take longer
+    decided = [json.loads(line)["decision"] for line in (home / "gates").read_text().splitlines()]
+    assert decided == ["earlier", {0: "passes", 2: "unmeasured", 3: "open"}[done.returncode]]
     assert "most, throughput: " in done.stdout or "Nothing was measured." in done.stdout
 
 

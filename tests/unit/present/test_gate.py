@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from xml.etree import ElementTree
@@ -86,6 +87,14 @@ def test_a_ci_server_sees_what_fails_and_what_is_not_decided() -> None:
     assert [child.tag for child in cases["netdyno.most", "throughput"]] == ["failure", "system-out"]
     assert [child.tag for child in cases["netdyno.most", "cpu"]] == ["system-out"]
     assert [child.tag for child in cases["netdyno.a|b <i>", "p99"]] == ["skipped", "system-out"]
+
+
+def test_a_history_has_a_line_of_json_for_each_gate() -> None:
+    lines = [gate.format_history(FOUND, run_id, commit) for run_id, commit in (("run-1", "0123abcd"), ("run-2", None))]
+    first, second = map(json.loads, "".join(lines).splitlines())
+    assert (first["run_id"], first["commit"], first["decision"]) == ("run-1", "0123abcd", "fails")
+    assert [line["ratio"] for line in first["lines"]] == [0.8, 1.01, 1.0]
+    assert (second["run_id"], second["commit"]) == ("run-2", None)
 
 
 def test_more_time_is_advised_only_where_it_helps() -> None:
