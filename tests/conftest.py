@@ -11,7 +11,7 @@ import pytest
 from netdyno.kit.paths import build_dir
 from tests.support import chosen, memory
 
-pytest_plugins = ("tests.support.fixtures", "tests.support.time_spent")
+pytest_plugins = ("tests.support.fixtures", "tests.support.skips", "tests.support.time_spent")
 
 MARKS = (
     "needs_build: the test needs the programs of the build directory",

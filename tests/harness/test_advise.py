@@ -559,6 +559,25 @@ def test_without_a_word_a_terminal_gets_the_question(monkeypatch: pytest.MonkeyP
     assert "slow-readers" not in prompted  # there is no room
 
 
+def test_a_mistyped_answer_is_requested_again_and_the_rest_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = {"connections": ["many", "30"], "size": ["2 KB", "2KiB"], "objective": ["p99<", "cpu"]}
+    texts = {text: name for name, text, _ in advise_questions.ASKED}
+    prompted: list[str] = []
+
+    def prompt(text: str, default: str, **_: object) -> str:
+        prompted.append(texts[text])
+        return (typed.get(texts[text]) or [default]).pop(0)
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(typer, "prompt", prompt)
+    received = advise_questions.ask_questions()
+    assert received == {"connections": 30, "size": 2048, "objective": "cpu", "time-budget": 300.0}
+    assert [prompted.count(name) for name in ("connections", "rate", "size", "objective")] == [2, 1, 2, 2]
+    assert capsys.readouterr().err.count("; once more\n") == 3
+
+
 def test_without_a_word_and_without_a_terminal_it_says_what_to_say(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import fcntl
 import io
 import os
+import pty
 import re
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -282,7 +287,32 @@ class TtyStream(io.StringIO):
         return True
 
 
-def shown(stream: io.StringIO, at_s: list[float], lines: list[str | None]) -> list[str]:
+class TerminalStream(io.TextIOWrapper):
+    """What a program writes to a terminal; `master` is the person's end."""
+
+    master: int
+
+    def drawn(self) -> str:
+        pieces = bytearray()
+        with suppress(BlockingIOError):
+            while piece := os.read(self.master, 1 << 16):
+                pieces += piece
+        return pieces.decode()
+
+
+@contextmanager
+def pseudo_terminal(columns: int) -> Iterator[TerminalStream]:
+    master, program = pty.openpty()
+    os.set_blocking(master, False)
+    fcntl.ioctl(program, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with open(program, "wb", buffering=0) as raw:  # noqa: PTH123 - a descriptor
+        stream = TerminalStream(raw, write_through=True)
+        stream.master = master
+        yield stream
+        os.close(master)
+
+
+def shown(stream: IO[str], at_s: list[float], lines: list[str | None]) -> list[str]:
     """What comes of Ninja's lines at these times; None is a second in which it said nothing."""
     times = iter([0.0, *at_s])
     now = [next(times)]
@@ -294,7 +324,7 @@ def shown(stream: io.StringIO, at_s: list[float], lines: list[str | None]) -> li
         else:
             screen.line(line)
     screen.done()
-    return stream.getvalue().splitlines()
+    return stream.getvalue().splitlines() if isinstance(stream, io.StringIO) else []
 
 
 def test_on_a_pipe_a_build_says_how_far_it_is_after_ten_seconds_with_every_tenth_and_twice_a_minute() -> None:
@@ -318,6 +348,26 @@ def test_on_a_terminal_a_build_draws_its_last_step_in_place() -> None:
     shown(stream, [0, 1, 2], ["[1/2] first", "[2/2] second", None])
     drawn = "\r\033[K  [1/2] first\r\033[K  [2/2] second\r\033[K  [2/2] second\r\033[K"
     assert drawn in stream.getvalue()
+
+
+def test_a_step_that_is_wider_than_the_terminal_begins_no_new_line() -> None:
+    with pseudo_terminal(columns=40) as stream:
+        shown(stream, [0, 1], ["[1/2] " + "long " * 30, None])
+        drawn = stream.drawn()
+    steps = [piece for piece in re.split(r"\r|\n", drawn.replace("\x1b[K", "")) if piece.startswith("  [")]
+    assert [len(step) for step in steps] == [39, 39]
+
+
+def test_the_entry_draws_its_progress_within_the_terminal(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("word " * 60)
+    entry = (ROOT / "netdyno").read_text().replace('\nmain "$@"\n', "\n")
+    script = tmp_path / "watched"
+    script.write_text(f"{entry}\nsleep() {{ [ $passed = 0 ]; }}\nwatch what {log} >&2\n")
+    with pseudo_terminal(columns=40) as stream:
+        subprocess.run(["sh", str(script)], stderr=stream, check=False)
+        drawn = stream.drawn()
+    assert drawn == f"\r\x1b[K{'  ' + 'word ' * 60:.39}"
 
 
 def test_with_nothing_to_do_nothing_is_stated() -> None:

@@ -1,11 +1,20 @@
-"""The paths of the project: the repository is found from the package's own place, the build directory may be moved."""
+"""The paths of the project: the repository is found from the package's own place, the build directory may be moved. An
+installed wheel holds a small tree instead: experiments, manifests, and the programs that load and observe."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+_INSTALLED = Path(__file__).resolve().parents[1] / "installed"
+IS_INSTALLED = _INSTALLED.is_dir()
+"""Whether this is an installed wheel (packages/wheel) and no clone."""
+ROOT = _INSTALLED if IS_INSTALLED else Path(__file__).resolve().parents[3]
+ENTRY = "netdyno" if IS_INSTALLED else "./netdyno"
+"""How a user calls netdyno."""
+RESULTS = Path("netdyno-results") if IS_INSTALLED else ROOT / "results"
+"""The default folder of stored runs: the clone's, else one in the current folder."""
+NEEDS_CLONE = "it needs a clone of netdyno's repository (this is an installation without sources)"
 
 
 def build_dir() -> Path:

@@ -47,6 +47,8 @@ def level_label(scenario: Scenario, values: Mapping[str, type_level]) -> str:
 
 def level_words(factor: str, value: type_level) -> str:
     """Return one level in words: with its unit where it has one, and its side where both sides have such an option."""
+    if (factor, value) == ("connections", 1):
+        return "1 connection"
     if factor in LEVEL_UNITS:
         return f"{value} {LEVEL_UNITS[factor]}"
     if (factor, value) == ("threads", CORES):

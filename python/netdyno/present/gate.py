@@ -1,7 +1,9 @@
-"""A gate's lines for a terminal, for a pull request (Markdown) and for a CI server (JUnit XML)."""
+"""A gate's lines for a terminal, for a pull request (Markdown), for a CI server (JUnit XML) and
+for a history (JSON)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
@@ -9,6 +11,7 @@ from netdyno.analysis.found.gate import GatedMetric, GateFindings
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.gate.judge_gate import FAILS, PASSES
 from netdyno.kit.escape import harmless, harmless_markdown
+from netdyno.present.plain import make_plain
 from netdyno.present.prose import company, ground
 from netdyno.present.prose import gate as prose
 
@@ -67,8 +70,8 @@ def _make_row(line: GatedMetric) -> tuple[str, ...]:
 
 
 def format_junit(result: GateFindings, run_id: str, notes: Sequence[str] = ()) -> str:
-    """Write a test case for each line. An undecided line is skipped: it is no failure, and no success either. One of
-    which nothing was measured is an error."""
+    """Write a test case for each line, by names that are the same in each run. An undecided line is skipped: it is no
+    failure, and no success either. One of which nothing was measured is an error."""
     kinds = [_choose_kind(result, line) for line in result.lines]
     suite = ElementTree.Element(
         "testsuite",
@@ -78,8 +81,10 @@ def format_junit(result: GateFindings, run_id: str, notes: Sequence[str] = ()) -
         errors=str(kinds.count("error")),
         skipped=str(kinds.count("skipped")),
     )
+    properties = ElementTree.SubElement(suite, "properties")
+    ElementTree.SubElement(properties, "property", name="run", value=harmless(run_id))
     for line, kind in zip(result.lines, kinds, strict=True):
-        name, sentence = harmless(f"{run_id}.{line.scenario}"), harmless(prose.describe_line(line))
+        name, sentence = harmless(f"netdyno.{line.scenario}"), harmless(prose.describe_line(line))
         case = ElementTree.SubElement(suite, "testcase", classname=name, name=line.metric)
         if kind:
             ElementTree.SubElement(case, kind, message=sentence)
@@ -88,6 +93,11 @@ def format_junit(result: GateFindings, run_id: str, notes: Sequence[str] = ()) -
         ElementTree.SubElement(suite, "system-out").text = "\n".join(map(harmless, remarks))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def format_history(result: GateFindings, run_id: str, commit: str | None) -> str:
+    """Write the gate as one line of JSON. `commit`: the later server's."""
+    return json.dumps({"run_id": run_id, "commit": commit, **make_plain(result)}, allow_nan=False) + "\n"
 
 
 def _choose_kind(result: GateFindings, line: GatedMetric) -> str:

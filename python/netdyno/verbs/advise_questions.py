@@ -9,6 +9,8 @@ from typing import Any
 import typer
 
 from netdyno.kit.errors import UserError
+from netdyno.kit.escape import harmless
+from netdyno.kit.units import parse_bytes
 from netdyno.question import workload
 
 ASKED = (
@@ -33,11 +35,30 @@ def ask_questions() -> dict[str, Any]:
     for name, text, default in ASKED:
         if _is_moot(name, answers):
             continue
-        text_given = typer.prompt(text, default=default, show_default=bool(default)).strip()
-        if text_given and not (text_given == default and name in ("rate", "slow-readers", "service-time", "fan-out")):
-            value: object = int(text_given) if name in ("connections", "size") and text_given.isdigit() else text_given
-            answers[name] = workload.read_option(name, value, text)
+        value = _ask_until_understood(name, text, default)
+        if value is not None:
+            answers[name] = value
     return answers
+
+
+def _ask_until_understood(name: str, text: str, default: str) -> Any:
+    """Ask one question, again where the answer is mistyped, so that those before it are kept. Returns its value, None
+    where the workload is to be without."""
+    while True:
+        text_given = typer.prompt(text, default=default, show_default=bool(default)).strip()
+        if not text_given or (text_given == default and name in ("rate", "slow-readers", "service-time", "fan-out")):
+            return None
+        try:
+            return workload.read_option(name, _convert(name, text_given), name)
+        except (UserError, ValueError) as error:
+            print(f"netdyno: {harmless(str(error))}; once more", file=sys.stderr)
+
+
+def _convert(name: str, text: str) -> object:
+    """Convert the text of a number. Raises ValueError for a size that is none."""
+    if name == "size":
+        return parse_bytes(text)
+    return int(text) if name == "connections" and text.isdecimal() else text
 
 
 def _is_moot(name: str, answers: Mapping[str, Any]) -> bool:

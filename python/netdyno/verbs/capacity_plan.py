@@ -10,6 +10,7 @@ import msgspec
 
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ENTRY
 from netdyno.kit.units import duration_words
 from netdyno.model import objective as slo
 from netdyno.model.contestant import Contestant
@@ -50,7 +51,7 @@ def plan_searches(request: CapacityRequest, known: Sequence[Contestant]) -> tupl
     )
     servers = (*(contestants.find_by_name(known, name) for name in dict.fromkeys(request.servers)), *own)
     if not servers:
-        raise UserError("name a server (see: ./netdyno list servers), or start your own: --server 'my-server {port}'")
+        raise UserError(f"name a server (see: {ENTRY} list servers), or start your own: --server 'my-server {{port}}'")
     for server in servers:
         if server.manifest.apart:
             exclusion = "unsafe" if server.manifest.unsafe else "not ranked"

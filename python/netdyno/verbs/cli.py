@@ -20,8 +20,9 @@ from typer.main import get_group
 
 from netdyno.kit.errors import UserError, cut_middle, did_you_mean
 from netdyno.kit.escape import harmless
-from netdyno.kit.paths import ROOT, build_dir, generator_path
+from netdyno.kit.paths import ENTRY, IS_INSTALLED, NEEDS_CLONE, RESULTS, ROOT, build_dir, generator_path
 from netdyno.kit.statistics.histogram import HistogramError
+from netdyno.kit.version import VERSION
 from netdyno.model.experiment import MOST_AA_SHARE, Budget, Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.options import LINK, SCENARIO
@@ -36,9 +37,9 @@ from netdyno.verbs import own_servers
 from netdyno.verbs.completion import ASKS, SCRIPTS, Shell
 from netdyno.verbs.flags import Asked, takes
 
+HELP = "A dynamometer for network servers: which concurrency model should my server use, and how much better is it?"
 app = typer.Typer(
     name="netdyno",
-    help="A dynamometer for network servers: which concurrency model should my server use, and how much better is it?",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -66,11 +67,32 @@ ClusterFolder = Annotated[Path, typer.Option("--cluster", help="The folder with 
 RunCluster = Annotated[
     Path | None, typer.Option("--cluster", metavar="DIR", help="Run on the hosts of a cluster (docs/many-machines.md).")
 ]
-ExportFormat = Literal["json", "csv", "md", "schema"]
-RESULTS = ROOT / "results"
+ExportFormat = Literal["json", "csv", "md", "bencher", "github-bigger", "github-smaller", "schema"]
 CLUSTER = Path("cluster")
 INSTEAD = {name: replace(option, default=None) for name, option in {**SCENARIO, **declared(Experiment)}.items()}
 """Options that replace those of the experiment where they are given."""
+
+
+OF_CLONE = frozenset({"aa", "calibrate", "check", "cluster", "install-load", "link", "new", "test"})
+"""The verbs that build, or start, what only a clone has."""
+
+
+def _print_version(is_given: bool) -> None:
+    if is_given:
+        print(f"netdyno {VERSION}")
+        raise typer.Exit
+
+
+@app.callback(help=HELP)
+def begin(
+    ctx: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Refuse what needs sources where there are none."""
+    if IS_INSTALLED and ctx.invoked_subcommand in OF_CLONE:
+        raise UserError(f"{ctx.invoked_subcommand}: {NEEDS_CLONE}")
 
 
 def _select_options(*names: str) -> tuple[Option, ...]:
@@ -170,6 +192,9 @@ def gate(
     asked: Asked,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table for a pull request.")] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a JUnit report for a CI server.")] = None,
+    history: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Append the decision and its figures as a line of JSON.")
+    ] = None,
     results: ResultsFolder = RESULTS,
     foreign_load: Foreign = "count",
     as_json: LastLine = False,
@@ -194,6 +219,7 @@ def gate(
         foreign_load=foreign_load,
         markdown=markdown,
         junit=junit,
+        history=history,
     )
     return command.run(request, sys.argv)
 
@@ -384,7 +410,7 @@ def _wrap_in_private_network(name: str, command: Sequence[str]) -> list[str]:
         private = wrap_in_namespace(command)
     except NotAllowedError as error:
         raise UserError(f"{name} needs a private network namespace, which cannot be made here: {error}") from error
-    load_it = f"./netdyno load --namespace {os.getpid()} 'ENDPOINT'"
+    load_it = f"{ENTRY} load --namespace {os.getpid()} 'ENDPOINT'"
     print(f"netdyno: {name} is in a private network namespace; load it by: {load_it}", file=sys.stderr, flush=True)
     return private
 
@@ -510,8 +536,8 @@ def report(
     export: Annotated[
         ExportFormat | None,
         typer.Option(
-            help="Print its findings, cells and trials instead, as JSON, CSV or Markdown; without a run, the JSON "
-            "Schema of that."
+            help="Print its findings, cells and trials instead, as JSON, CSV or Markdown; or its figures for Bencher, "
+            "or for github-action-benchmark; without a run, the JSON Schema of the first."
         ),
     ] = None,
 ) -> int:
@@ -787,7 +813,7 @@ def _explain_missing(error: typer.TyperException) -> str:
 def _find_help(error: typer.TyperException) -> str:
     """Return a hint to the help of the misused command; only an error of usage knows its command."""
     context = getattr(error, "ctx", None)
-    return f" (see: ./{context.command_path} --help)" if context else ""
+    return f" (see: {ENTRY}{context.command_path.removeprefix('netdyno')} --help)" if context else ""
 
 
 def _report_error(text: str, code: int) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from netdyno.kit import git
 from netdyno.kit.errors import UserError, did_you_mean
 from netdyno.kit.escape import harmless
 from netdyno.kit.files import write_whole
@@ -67,6 +68,7 @@ class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
     foreign_load: ForeignLoad
     markdown: Path | None = None
     junit: Path | None = None
+    history: Path | None = None
 
 
 def run(request: GateRequest, argv: Sequence[str]) -> int:
@@ -92,7 +94,7 @@ def run(request: GateRequest, argv: Sequence[str]) -> int:
 
 def _run(request: GateRequest, argv: Sequence[str]) -> int:
     parse_margins(request.margins)  # before anything is built
-    for path in (request.markdown, request.junit):
+    for path in (request.markdown, request.junit, request.history):
         if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
             raise UserError(f"{path} cannot be written")
     if request.base is None:
@@ -189,6 +191,26 @@ def _write(findings: GateFindings, run_id: str, request: GateRequest, notes: Seq
                 write_whole(path, render(findings, run_id, notes))
             except OSError as error:
                 raise UserError(f"{path} cannot be written: {error.strerror}") from error
+    if request.history is not None:
+        _append(request.history, gate.format_history(findings, run_id, _read_commit(request)))
+
+
+def _append(path: Path, line: str) -> None:
+    """Add a line at the end of a file, whole even where another gate adds one. Raises UserError where it cannot."""
+    try:
+        with path.open("ab", buffering=0) as history:
+            history.write(line.encode())
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _read_commit(request: GateRequest) -> str | None:
+    """Return the commit of the later server: HEAD of its repository; None in a folder of none."""
+    repository = ROOT if request.contestant else request.repository or Path()
+    try:
+        return git.run_git(repository, "rev-parse", "--verify", "--quiet", "HEAD").stdout.strip() or None
+    except OSError:
+        return None
 
 
 def parse_margins(written: Sequence[str]) -> Mapping[str, float]:

@@ -11,7 +11,7 @@ import msgspec
 
 from netdyno.kit.errors import UserError
 from netdyno.kit.escape import harmless
-from netdyno.kit.paths import ROOT
+from netdyno.kit.paths import RESULTS
 from netdyno.model.audit_meanings import FAILURES
 from netdyno.model.claim import Claim
 from netdyno.model.contestant import About
@@ -149,7 +149,7 @@ def _claim_row(experiment_name: str, claim: Claim) -> ListingRow:
     }
 
 
-def list_runs(results: Path = ROOT / "results") -> list[ListingRow]:
+def list_runs(results: Path = RESULTS) -> list[ListingRow]:
     """List every stored run, oldest first; one that cannot be read has the reason."""
     rows: list[ListingRow] = []
     for run_id in read.run_ids(results):

@@ -10,6 +10,7 @@ import msgspec
 
 from netdyno.kit.errors import UserError, did_you_mean
 from netdyno.kit.escape import harmless
+from netdyno.kit.paths import ENTRY
 from netdyno.model import own_requests
 from netdyno.model.contestant import OWN_SETTINGS, About, Own, list_settings
 from netdyno.model.options import REQUESTS
@@ -80,7 +81,7 @@ def resume_line(run: Run) -> str:
     where = ("--cluster", "DIR") if OF_CLUSTER in run.environment else ()
     return shlex.join(
         [
-            "./netdyno",
+            ENTRY,
             "resume",
             run.run_id,
             *where,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -18,7 +18,7 @@ from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.kit.escape import harmless
 from netdyno.kit.files import kind_of, write_whole
-from netdyno.kit.paths import ROOT, build_dir
+from netdyno.kit.paths import ENTRY, NEEDS_CLONE, RESULTS, build_dir
 from netdyno.measure.cluster import engine
 from netdyno.measure.machine import pinning
 from netdyno.measure.run import needed, preparation, runner
@@ -101,6 +101,7 @@ def carry_out(
     chosen = [
         server for server in servers if any(server.name in scenario.contestants for scenario in adapted.scenarios)
     ]
+    _refuse_without_clone(request, chosen)
     _refuse_on_cluster(request, chosen)
     ready = needed.make(adapted, chosen, clients, build)
     began_s = time.monotonic()
@@ -124,6 +125,14 @@ def carry_out(
         if done.analysis is not None:
             _write_page(done.analysis, outcome.folder)
     return done._replace(seconds=time.monotonic() - began_s)
+
+
+def _refuse_without_clone(request: RunRequest, servers: Sequence[Contestant]) -> None:
+    """Raise UserError where an installed wheel is to run servers of a clone and no other."""
+    if servers and all(server.why_not == NEEDS_CLONE for server in servers):
+        raise UserError(
+            f"{request.experiment}: {NEEDS_CLONE}; your own servers: {ENTRY} run web --server 'my-server {{port}}'"
+        )
 
 
 def _refuse_on_cluster(request: RunRequest, servers: Sequence[Contestant]) -> None:
@@ -157,8 +166,8 @@ def continue_run(
     """Resume an interrupted run for `netdyno resume`; the exit codes are those of `run`."""
     from netdyno.measure.run.resume import resume
 
-    command_line = ["./netdyno", "resume", run, *(["--anyway"] if anyway else []), *(["--json"] if as_json else [])]
-    command_line += ["--results", str(results)] if results != ROOT / "results" else []
+    command_line = [ENTRY, "resume", run, *(["--anyway"] if anyway else []), *(["--json"] if as_json else [])]
+    command_line += ["--results", str(results)] if results != RESULTS else []
     console, display = _open_screen(as_json)
     path = read.find(results, run)
     if lacks_results(path):
@@ -285,19 +294,19 @@ def export_findings(run: str, results: Path) -> str:
     return _encode_findings(analyse(read.load(read.find(results, run))))
 
 
-def export(runs: Sequence[str], results: Path, form: Literal["json", "csv", "md", "schema"]) -> str:
+def export(runs: Sequence[str], results: Path, form: str) -> str:
     """Return findings, cells and trials of a stored run (protocol/export.md), or, of no run, the JSON Schema of these.
     Raises UserError where there is no such run."""
     from netdyno.analysis.analysis import analyse
-    from netdyno.present.export import tables
+    from netdyno.present.export import dashboards, tables
     from netdyno.present.export.collect import collect
 
     if form == "schema":
         return tables.format_schema()
     stored = read.load(read.find(results, runs[0]))
     collected = collect(analyse(stored))
-    write = {"json": tables.format_json, "csv": tables.format_csv, "md": tables.format_markdown}[form]
-    return write(collected)
+    formats = {"json": tables.format_json, "csv": tables.format_csv, "md": tables.format_markdown}
+    return {**formats, **dashboards.FORMATS}[form](collected)
 
 
 def _encode_findings(analysis: Analysis) -> str:

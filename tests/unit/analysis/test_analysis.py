@@ -96,6 +96,7 @@ def test_a_pair_says_how_many_of_its_trials_count_and_why_others_do_not() -> Non
 def test_a_levels_words_say_whose_an_option_is() -> None:
     printed = [level_words(name, "on") for name in ("nodelay", "server.nodelay", "both.nodelay", "client")]
     assert printed == ["client nodelay on", "server nodelay on", "nodelay on on both sides", "client on"]
+    assert [level_words("connections", number) for number in (1, 2)] == ["1 connection", "2 connections"]
     assert level_words("threads", 2) == "threads 2"
 
 

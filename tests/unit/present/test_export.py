@@ -6,7 +6,10 @@ import csv
 import io
 import json
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,6 +34,7 @@ from tests.support.builders.hostile_run import hostile
 from tests.support.builders.made_capacity import experiment_run
 from tests.support.builders.made_charts import charts_run
 from tests.support.builders.made_run import late_run, made_run, messages_run, paired_run, unsafe_run
+from tests.support.builders.stored import stored
 
 pytestmark = pytest.mark.xdist_group("runs that are exported")  # they are analysed once for both files
 RUNS: dict[str, Callable[[], Run]] = {
@@ -70,6 +74,26 @@ def rows(run: Run) -> list[dict[str, str]]:
 def first_question(run: Run) -> dict[str, Any]:
     question: dict[str, Any] = make_document(analysed(run))["questions"][0]
     return question
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_cell_has_the_levels_of_its_trials(name: str) -> None:
+    export = exported(RUNS[name]())
+    of_trials = {(trial.question, trial.level): trial.levels for trial in export.trials}
+    assert export.cells
+    assert all(cell.levels == of_trials[cell.question, cell.level] for cell in export.cells)
+
+
+def test_the_query_of_the_page_gives_the_figures_of_the_report(tmp_path: Path) -> None:
+    (query,) = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    run = made_run()
+    with closing(sqlite3.connect(stored(run, tmp_path) / "run.sqlite")) as store:
+        computed = {(question, name, levels): rate for question, name, levels, _, rate in store.execute(query)}
+    reported = {}
+    for cell in exported(run).cells:
+        levels = json.dumps(cell.levels, separators=(",", ":"))
+        reported[cell.question, cell.contestant, levels] = cell.figures["throughput"].value
+    assert computed == pytest.approx(reported)
 
 
 @pytest.mark.parametrize("name", RUNS)

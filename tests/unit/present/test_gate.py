@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from xml.etree import ElementTree
@@ -82,10 +83,18 @@ def test_a_ci_server_sees_what_fails_and_what_is_not_decided() -> None:
         "errors": "0",
         "skipped": "1",
     }
-    cases = {(case.get("classname"), case.get("name")): case for case in suite}
-    assert [child.tag for child in cases["run-1.most", "throughput"]] == ["failure", "system-out"]
-    assert [child.tag for child in cases["run-1.most", "cpu"]] == ["system-out"]
-    assert [child.tag for child in cases["run-1.a|b <i>", "p99"]] == ["skipped", "system-out"]
+    cases = {(case.get("classname"), case.get("name")): case for case in suite.iter("testcase")}
+    assert [child.tag for child in cases["netdyno.most", "throughput"]] == ["failure", "system-out"]
+    assert [child.tag for child in cases["netdyno.most", "cpu"]] == ["system-out"]
+    assert [child.tag for child in cases["netdyno.a|b <i>", "p99"]] == ["skipped", "system-out"]
+
+
+def test_a_history_has_a_line_of_json_for_each_gate() -> None:
+    lines = [gate.format_history(FOUND, run_id, commit) for run_id, commit in (("run-1", "0123abcd"), ("run-2", None))]
+    first, second = map(json.loads, "".join(lines).splitlines())
+    assert (first["run_id"], first["commit"], first["decision"]) == ("run-1", "0123abcd", "fails")
+    assert [line["ratio"] for line in first["lines"]] == [0.8, 1.01, 1.0]
+    assert (second["run_id"], second["commit"]) == ("run-2", None)
 
 
 def test_more_time_is_advised_only_where_it_helps() -> None:
@@ -112,7 +121,7 @@ def test_where_nothing_was_measured_it_says_what_each_server_did() -> None:
     )
     assert decision == "Nothing was measured. No block has figures of both servers: most."
     suite = ElementTree.fromstring(gate.format_junit(verdict, "run-1"))
-    assert (suite.get("errors"), suite.get("skipped"), suite[0][0].tag) == ("1", "0", "error")
+    assert (suite.get("errors"), suite.get("skipped"), suite[1][0].tag) == ("1", "0", "error")
 
 
 def test_where_no_reply_was_right_it_says_what_came_and_which_option_accepts_it() -> None:
@@ -140,7 +149,7 @@ def test_a_new_fault_is_not_called_worse() -> None:
     verdict = GateFindings(GATE, (faulty,), (Faults("most", 0, 8, 8),), "fails", may_go_on=False)
     assert gate.format_text(verdict).endswith("\nThe new server has a fault that the old server does not have.")
     suite = ElementTree.fromstring(gate.format_junit(verdict, "run-1"))
-    assert (suite.get("failures"), suite[0][0].tag) == ("1", "failure")
+    assert (suite.get("failures"), suite[1][0].tag) == ("1", "failure")
 
 
 def test_a_cpu_quota_is_stated_once() -> None:

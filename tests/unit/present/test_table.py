@@ -66,6 +66,17 @@ def test_a_name_is_never_broken_nor_cut_however_narrow_the_console_is(width: int
             assert not any(re.match(r" {4}[a-z-]+ *$", row) for row in rows), "the rest of a broken name"
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_each_figure_keeps_its_rank_and_no_word_breaks_however_narrow_the_console_is(width: int) -> None:
+    for run in (made_run(), paired_run(), messages_run(), unsafe_run(), claims_run()):
+        out, narrow = io.StringIO(), io.StringIO()
+        NetdynoConsole(file=out, width=1000).print(render(analysed(run)))
+        NetdynoConsole(file=narrow, width=width).print(render(analysed(run)))
+        assert "…" not in narrow.getvalue()
+        pattern = r"[⁰¹²³⁴-⁹]|[+−]?\d+(?:\.\d+)?%"  # ranks and changes  # noqa: RUF001
+        assert sorted(re.findall(pattern, narrow.getvalue())) == sorted(re.findall(pattern, out.getvalue()))
+
+
 def test_on_a_pipe_there_is_no_escape_sequence(analysis: Analysis) -> None:
     assert "\x1b" not in text(analysis)
     assert "\x1b" in text(analysis, terminal=True)

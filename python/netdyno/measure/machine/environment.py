@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netdyno.kit import git, quantities
-from netdyno.kit.paths import ROOT
+from netdyno.kit.paths import IS_INSTALLED, ROOT
+from netdyno.kit.version import VERSION
 from netdyno.measure.machine import program_settings, topology
 from netdyno.measure.machine.program_settings import format_limit
 from netdyno.model import levels
@@ -89,6 +90,7 @@ def describe_machine(build: Path, root: Path = ROOT) -> Environment:
         **program_settings.choose().describe(),
         **{f"sysctl.{name}": value for name in SYSCTLS if (value := read_sysctl(name))},
         **_read_toolchain(build),
+        "netdyno": VERSION,
         **read_commit(root),
         "libraries": list(list_libraries(root / "packages" / "debian.txt")),
         "python": platform.python_version(),
@@ -223,7 +225,10 @@ def list_libraries(package_list: Path) -> tuple[str, ...]:
 
 
 def read_commit(root: Path = ROOT) -> Environment:
-    """Return the commit of this tree, and whether it was changed since; where it cannot be read, git's own reason."""
+    """Return the commit of this tree, and whether it was changed since; where it cannot be read, git's own reason.
+    A wheel has a file with that of its build."""
+    if IS_INSTALLED:
+        return {"git_commit": _read_text(root / "commit")}
     if shutil.which("git") is None:
         return {"git_commit": "unknown (git is not installed)"}
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from netdyno.kit.paths import build_dir, certificate_path
+from netdyno.kit.paths import ENTRY, build_dir, certificate_path
 from netdyno.kit.units import format_duration
 from netdyno.model import own_requests, transports
 from netdyno.model.base import type_level
@@ -58,10 +58,10 @@ def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: i
     if settings.client == GENERATOR:
         cores = trial.load.plan.threads if trial.load else 1
         reconnects = trial.load is not None and trial.load.plan.reconnects
-        load = build_load_command(("./netdyno", "load"), endpoint, settings, seed, cores=cores, reconnects=reconnects)
+        load = build_load_command((ENTRY, "load"), endpoint, settings, seed, cores=cores, reconnects=reconnects)
     else:
-        load = build_client_command(("./netdyno", "client", settings.client), endpoint, settings, seed)
-    server = _format_server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added, USERS_BUILD)
+        load = build_client_command((ENTRY, "client", settings.client), endpoint, settings, seed)
+    server = _format_server((ENTRY, "serve", trial.contestant), endpoint, settings, trial.added, USERS_BUILD)
     return server, load
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from netdyno.analysis.found.cells import CellFigures, Estimate
+from netdyno.analysis.found.cells import CellFigures
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model import trial
 from netdyno.model.contestant import About
 from netdyno.model.levels import level_key
@@ -60,18 +61,21 @@ def _convert_cell(findings: ScenarioFindings, cell: CellFigures) -> CellEntry:
         question=findings.scenario.name,
         contestant=cell.contestant,
         level=cell.level,
+        levels=next(dict(level.values) for level in findings.levels if level.key == cell.level),
         trials=cell.trials,
         figures={
-            name: _make_figure(estimate) for name, estimate in cell.values.items() if math.isfinite(estimate.value)
+            name: make_figure(estimate.value, estimate.interval)
+            for name, estimate in cell.values.items()
+            if math.isfinite(estimate.value)
         },
     )
 
 
-def _make_figure(estimate: Estimate) -> FigureEntry:
-    interval = estimate.interval
+def make_figure(value: float, interval: Interval | None) -> FigureEntry:
+    """Return a figure with the finite ends of its interval."""
     ends = (None, None) if interval is None else (interval.low, interval.high)
     low, high = (None if end is None or not math.isfinite(end) else end for end in ends)
-    return FigureEntry(value=estimate.value, low=low, high=high)
+    return FigureEntry(value=value, low=low, high=high)
 
 
 def _convert_trial(measured: trial.Trial) -> TrialEntry:

@@ -78,11 +78,13 @@ class ContestantEntry(Frozen):
 
 
 class CellEntry(Frozen):
-    """A contestant of a question at one level, over its `trials` valid trials of all blocks."""
+    """A contestant of a question at one level (`levels`: of each factor), over its `trials` valid trials of all
+    blocks."""
 
     question: Name
     contestant: Name
     level: Name
+    levels: dict[Name, type_level]
     trials: int
     figures: dict[Name, FigureEntry]
 

@@ -15,6 +15,7 @@ import msgspec
 from netdyno.kit.escape import harmless, harmless_json, harmless_markdown
 from netdyno.kit.quantities import DASH
 from netdyno.kit.statistics.stats import Interval
+from netdyno.kit.version import VERSION
 from netdyno.model.metrics import METRICS
 from netdyno.present.export.schema import AxisEntry, Export, FigureEntry, FlipEntry, QuestionEntry, ScoreEntry
 from netdyno.present.plain import derive_type, make_plain
@@ -56,7 +57,8 @@ def format_json(export: Export) -> str:
 
 def format_schema() -> str:
     """Write the JSON Schema of an export as JSON."""
-    return json.dumps(_remove_indentation(msgspec.json.schema(derive_type(Export))), indent=1) + "\n"
+    titled = {"title": f"netdyno {VERSION}: report --export json", **msgspec.json.schema(derive_type(Export))}
+    return json.dumps(_remove_indentation(titled), indent=1) + "\n"
 
 
 def _remove_indentation(schema: Any) -> Any:

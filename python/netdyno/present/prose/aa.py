@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from netdyno.analysis.found.control import AA, Control
 from netdyno.kit import quantities
+from netdyno.kit.paths import ENTRY
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.kit.statistics.false_difference_rate import FalseDifferenceRate
 
@@ -70,5 +71,5 @@ def _describe_alarm(control: Control) -> str:
         return ""
     return (
         f" THAT IS TOO OFTEN: chance gives so many in {quantities.share(control.by_chance)} of such runs. "
-        "Comparisons of this run are INVALID: ./netdyno doctor may show why."
+        f"Comparisons of this run are INVALID: {ENTRY} doctor may show why."
     )

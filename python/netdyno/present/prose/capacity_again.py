@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from netdyno.kit.paths import ENTRY
 from netdyno.model import own_requests
 from netdyno.model.contestant import About, Own, list_settings
 from netdyno.model.experiment import Experiment
@@ -24,14 +25,14 @@ def build_repeat_command(experiment: Experiment, about: Sequence[About] = ()) ->
     if experiment.capacity is None:
         sends = any(scenario.send is not None for scenario in experiment.scenarios)
         workload = ["--workload", started[0][1].workload] if started and not sends else []
-        return shlex.join(["./netdyno", "run", experiment.name, *_list_servers(started), *workload, *requests])
+        return shlex.join([ENTRY, "run", experiment.name, *_list_servers(started), *workload, *requests])
     options = list_search_options(experiment, experiment.capacity)
     if started:  # what the messages are, their own options say
         options = {name: value for name, value in options.items() if name not in ("workload", "size")}
         options |= {} if experiment.scenarios[0].are_own else {"workload": started[0][1].workload}
     names = [] if started else experiment.scenarios[0].contestants
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    return shlex.join(["./netdyno", "capacity", *names, *_list_servers(started), *requests, *words])
+    return shlex.join([ENTRY, "capacity", *names, *_list_servers(started), *requests, *words])
 
 
 def _list_servers(started: Sequence[tuple[str, Own]]) -> list[str]:

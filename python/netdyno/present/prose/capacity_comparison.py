@@ -14,11 +14,12 @@ from netdyno.analysis.capacity.compare_capacities import (
 )
 from netdyno.analysis.notices.knobs import group_siblings
 from netdyno.kit import quantities
+from netdyno.kit.paths import ENTRY
 from netdyno.model.contestant import Contestant
 from netdyno.present.prose.capacity import format_rate
 
 SEARCHED_IN_TURN = (
-    "Each was searched by itself, one after the other; ./netdyno run compares servers side by side, with intervals."
+    f"Each was searched by itself, one after the other; {ENTRY} run compares servers side by side, with intervals."
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from netdyno.analysis.found.cells import CellFigures
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.kit import quantities
+from netdyno.kit.paths import ENTRY
 from netdyno.model.outcomes import RATE_TOLERANCE
 
 
@@ -25,5 +26,5 @@ def _describe_overload(cell: CellFigures, level: str) -> str:
     return (
         f"Overload: {cell.contestant} answered {quantities.share(cell.value('kept'))} of the offered rate{place}. "
         "Its queue grew as long as the load lasted, so its response times depend on the length of the trial. Offer a "
-        "lower rate (--rate); ./netdyno capacity searches the highest rate that it keeps."
+        f"lower rate (--rate); {ENTRY} capacity searches the highest rate that it keeps."
     )

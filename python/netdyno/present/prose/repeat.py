@@ -7,6 +7,7 @@ import shlex
 import msgspec
 
 from netdyno.analysis.found.run import Analysis
+from netdyno.kit.paths import ENTRY
 from netdyno.measure.trial.command import build_user_commands
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings
@@ -31,7 +32,7 @@ class RepeatCommand(msgspec.Struct, frozen=True):
 def list_commands(analysis: Analysis) -> tuple[RepeatCommand, ...]:
     cluster_flag = " --cluster DIR" if OF_CLUSTER in analysis.environment else ""
     whole = RepeatCommand("The whole run again", build_repeat_command(analysis.asked, analysis.about) + cluster_flag)
-    report = RepeatCommand("This report again, from the stored run", f"./netdyno report {shlex.quote(analysis.run_id)}")
+    report = RepeatCommand("This report again, from the stored run", f"{ENTRY} report {shlex.quote(analysis.run_id)}")
     trial = analysis.example
     return (
         whole,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
@@ -82,7 +83,7 @@ def render(analysis: Analysis) -> RenderableType:
     if analysis.claims:
         parts += [Text(), Text(verdicts.summarise_claims(analysis.claims), style="bold"), _draw_claims(analysis)]
     for findings in analysis.scenarios:
-        parts += [Text(), *_draw_scenario(findings)]
+        parts += [Text(), *draw_scenario(findings)]
     parts += [Text(), *_draw_excluded(analysis)]
     parts += [
         Text(text, style="dim")
@@ -124,10 +125,11 @@ def _draw_claims(analysis: Analysis) -> Table:
         ]
         word = Text(verdicts.name_verdict(result), style=CLAIM_STYLES[result.verdict])
         table.add_row(result.claim.id, word, Text("\n").join(lines))
-    return table
+    return _keep_whole(table)
 
 
-def _draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
+def draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
+    """Draw one question: its answer, its table, and what holds for its figures."""
     answer = verdict.answer(findings)
     title = Text.assemble((f"{findings.scenario.name}  ", "bold"), (answer.headline, _choose_style(findings)))
     parts: list[RenderableType] = [title, Text(answer.sentence)]
@@ -191,7 +193,7 @@ def _draw_pairs(findings: ScenarioFindings) -> Table:
     for server in servers:
         row = [verdict.format_pair(findings.scenario, pair) for pair in findings.pairs if pair.contestant == server]
         table.add_row(server, *row)
-    return table
+    return _keep_whole(table)
 
 
 def _draw_unsafe(findings: ScenarioFindings) -> Table:
@@ -205,7 +207,7 @@ def _draw_unsafe(findings: ScenarioFindings) -> Table:
         wrong = f"{row.wrong} of {row.trials}"
         counts = (unranked.format_lost(row), f"{row.corrupt:,}", f"{row.streams:,}")
         table.add_row(row.contestant, row.level, wrong, *counts)
-    return table
+    return _keep_whole(table)
 
 
 def _explain_pairs(findings: ScenarioFindings) -> str:
@@ -232,36 +234,41 @@ def _explain_loss(findings: ScenarioFindings) -> str:
 
 
 class _Scores:
-    """The table of scores. Where a line has no room for it, a rank follows its figure without a space."""
+    """The table of scores. Where a line has no room for it, a rank follows its figure without a space; where that does
+    not suffice, the mark of all figures stands in their headings. Nothing is cut: what is wider yet, the terminal
+    wraps."""
 
     def __init__(self, findings: ScenarioFindings) -> None:
         self._findings = findings
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        wide = _draw_scores(self._findings)
-        natural = Measurement.get(console, options.update_width(WIDEST), wide).maximum
-        yield wide if natural <= options.max_width else _draw_scores(self._findings, gap="")
+        forms = ((" ", True), ("", True), ("", False))
+        tables = [_draw_scores(self._findings, gap, marks_figures=marks) for gap, marks in forms]
+        wide = options.update_width(WIDEST)
+        fitting = (table for table in tables if Measurement.get(console, wide, table).maximum <= options.max_width)
+        yield next(fitting, tables[-1])
 
 
-def _draw_scores(findings: ScenarioFindings, gap: str = " ") -> Table:
+def _draw_scores(findings: ScenarioFindings, gap: str, *, marks_figures: bool) -> Table:
     """Draw every axis with each contestant's own figure and its rank there. Where messages may be lost, the loss comes
     before the figures that it flatters."""
     table = _make_table()
     table.add_column("#", justify="right", no_wrap=True)
     _add_names(table, "contestant", [standing.contestant for standing in findings.standings])
     axes = findings.axes[:AXES_BESIDE_LOSS] if findings.may_lose else findings.axes
+    mark = company.mark(findings.company)
+    of_figures, of_headings = (mark, "") if marks_figures else ("", mark)
     for axis in axes:
         if findings.may_lose and axis is findings.axes[1]:
             table.add_column("lost", justify="right", no_wrap=True)
-        table.add_column(METRICS[axis.metric].short, justify="right", no_wrap=True)
+        table.add_column(METRICS[axis.metric].short + of_headings, justify="right", no_wrap=True)
     for standing in findings.standings:
         _begin_ground(table, findings, standing)
-        mark = company.mark(findings.company)
-        cells = [score(axis, standing.contestant, gap, mark) for axis in axes]
+        cells = [score(axis, standing.contestant, gap, of_figures) for axis in axes]
         if findings.may_lose:
             cells.insert(1, loss.format_largest(standing))
         table.add_row(ranking.rank(findings, standing), standing.contestant, *cells)
-    return table
+    return _keep_whole(table)
 
 
 def _begin_ground(table: Table, findings: ScenarioFindings, standing: Standing) -> None:
@@ -312,6 +319,15 @@ def _add_names(table: Table, heading: str, names: Sequence[str]) -> None:
     table.add_column(heading, no_wrap=True, min_width=max(map(len, (heading, *names))))
 
 
+def _keep_whole(table: Table) -> Table:
+    """Give each column the room of its longest word, so that no figure and no word is broken or cut."""
+    for column in table.columns:
+        words = [word for cell in (column.header, *column.cells) for word in str(cell).split()]
+        whole = map(str, (column.header, *column.cells)) if column.no_wrap else words
+        column.min_width = max(map(cell_len, whole), default=0)
+    return table
+
+
 def _make_table() -> Table:
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
 
@@ -337,7 +353,7 @@ def _draw_ranking(findings: ScenarioFindings) -> Table:
             _format_cpu(cell),
         )
         table.add_row(ranking.rank(findings, standing), standing.contestant, *figures)
-    return table
+    return _keep_whole(table)
 
 
 def _format_interval(standing: Standing) -> str:
@@ -367,12 +383,11 @@ def _draw_excluded(analysis: Analysis) -> list[RenderableType]:
             table.add_column(heading, justify="right" if heading == "trials" else "left", overflow="fold")
         shown_groups = list(groups.items())[:shown]
         origins = [_name_origins(notes) for _, notes in shown_groups]
-        table.columns[-1].min_width = max(len(word) for text in origins for word in text.split())
         for ((status, cause), notes), origin in zip(shown_groups, origins, strict=True):
             why = exclusions.describe_reason(notes[0]) if status in ("failed", "skipped") else cause
             shown_reason = Text(quantities.shortened(why, LONGEST_REASON))
             table.add_row(STATUS_WORDS[status], str(len(notes)), shown_reason, Text(origin))
-        parts.append(table)
+        parts.append(_keep_whole(table))
     if len(groups) > shown:
         parts.append(Text(f"and {quantities.plural(len(groups) - shown, 'more cause')}; the report has all"))
     return parts

@@ -200,7 +200,8 @@ class BuildProgress:
 
     def _show(self, text: str) -> None:
         if self._stream.isatty():
-            print(f"\r\033[K  {text[:100]}", end="", file=self._stream, flush=True)
+            line = f"  {text}"[: _read_width(self._stream) - 1]  # a longer one would begin a new line
+            print(f"\r\033[K{line}", end="", file=self._stream, flush=True)
         elif self._step is not None and self._pace.is_due(self._passed_s, self._step.share):
             number, total = self._step
             self._say(f"building [{number}/{total}], {self._step.share:.0%} in {format_clock(self._passed_s)}")
@@ -228,6 +229,14 @@ class BuildProgress:
     def _say(self, text: str) -> None:
         self._clear()
         _print_message(text, self._stream)
+
+
+def _read_width(terminal: IO[str]) -> int:
+    """Return the columns of a terminal; 80 where it does not say."""
+    try:
+        return os.get_terminal_size(terminal.fileno()).columns or 80
+    except OSError:
+        return 80
 
 
 def describe_targets(targets: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ import msgspec
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError, check_keys, did_you_mean
 from netdyno.kit.files import read_given
-from netdyno.kit.paths import ROOT, build_dir, launcher_path
+from netdyno.kit.paths import ENTRY, IS_INSTALLED, NEEDS_CLONE, ROOT, build_dir, launcher_path
 from netdyno.model.contestant import Contestant, Manifest, behind_launcher, launched
 from netdyno.model.own_requests import BYTES
 from netdyno.model.transports import TRANSPORTS
@@ -118,9 +118,8 @@ def _load(folder: Path, build: Path, kind: ContestantKind) -> Contestant:
         command = own.stand_in_for(command)
     elif kind == "server" and manifest.is_launched:
         command = launched(str(launcher_path(build)), folder.name, manifest, command)
-    why_not = _explain_why_not(
-        skip_file(build, folder.name, kind), manifest, command, is_to_come=is_made_on_demand(build)
-    )
+    skipped, is_to_come = skip_file(build, folder.name, kind), is_made_on_demand(build)
+    why_not = NEEDS_CLONE if IS_INSTALLED else _explain_why_not(skipped, manifest, command, is_to_come=is_to_come)
     built_files = tuple(f"{{build}}/{pattern.format(folder.name)}" for pattern in _BESIDE.get(manifest.kind, ()))
     return Contestant(
         name=folder.name,
@@ -176,7 +175,7 @@ def find_by_name(contestants: Iterable[Contestant], name: str, kind: ContestantK
     """The contestant of that name. Raises UserError with the nearest name."""
     everyone = {contestant.name: contestant for contestant in contestants}
     if name not in everyone:
-        raise UserError(f"unknown {kind} {name!r}{did_you_mean(name, everyone, f'./netdyno list {kind}s')}")
+        raise UserError(f"unknown {kind} {name!r}{did_you_mean(name, everyone, f'{ENTRY} list {kind}s')}")
     return everyone[name]
 
 
@@ -192,7 +191,7 @@ def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[
             if excluded:
                 reason = "unsafe or not ranked"
                 raise UserError(f"{pattern!r} matches only what is {reason}; name it in full: {', '.join(excluded)}")
-            raise UserError(f"no server is called {pattern!r}{did_you_mean(pattern, names, './netdyno list servers')}")
+            raise UserError(f"no server is called {pattern!r}{did_you_mean(pattern, names, f'{ENTRY} list servers')}")
         chosen.update((contestant.name, contestant) for contestant in matching)
     return tuple(chosen[name] for name in sorted(chosen))
 

@@ -58,6 +58,8 @@ def remember() -> None:
     again the next time."""
     memory = _read_memory()
     memory.files = {path: counted for path, counted in memory.files.items() if Path(path).exists()}
+    if not memory.files:
+        return
     content = msgspec.json.encode(memory)
     with suppress(OSError):
         if not REMEMBERED.exists() or REMEMBERED.read_bytes() != content:

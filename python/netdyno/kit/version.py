@@ -1,0 +1,3 @@
+"""The version of the whole project; CMakeLists.txt and packages/wheel read it here."""
+
+VERSION = "1.0.0"
