@@ -23,6 +23,7 @@ KEYS: dict[str, set[str]] = {
     "scenario": set(scenarios.SCENARIO_KEYS) - OPTIONS,
     "budget": set(budgets.BUDGET_KEYS),
     "claim": set(claims.CLAIM_KEYS),
+    "claim.script": set(claims.SCRIPT_KEYS),
     "claim.test": TEST_KEYS,
     "figure": {key for keys in figures.FIGURE_KEYS.values() for key in keys},
     "figure.published": set(figures.PUBLISHED_KEYS),

@@ -43,6 +43,11 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         **_NEEDS,
         "why": "Counters that the report shows for both sides.",
         "test": "A table, or several that must all hold.",
+        "script": "A table: the tests by the load of the source's own program.",
+    },
+    "claim.script": {
+        "because": "A sentence on why the verdict by the program differs from that by the text.",
+        "test": "As of the claim.",
     },
     "claim.test": {
         "kind": "ratio, bound, order, trend or flat.",

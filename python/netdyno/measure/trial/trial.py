@@ -83,6 +83,7 @@ class TrialMeasurements(msgspec.Struct, frozen=True):
     kernel: dict[str, int]
     relay: RelayTotals | None
     audits: tuple[Audit, ...]
+    ended_by: str = ""
 
 
 class ReadyLine(msgspec.Struct, frozen=True):
@@ -162,7 +163,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: T
             raise NoNetworkError(reason)
         place = NetworkNeeds(context.pinning, log, derive_seed(cell, context), context.network)
         with make_network(transports.of(contestant), cell_settings, place) as network:
-            measured = _measure(prepared, network)
+            measured = _choose_measurement(cell_settings)(prepared, network)
     except NoNetworkError as missing:
         log.note(f"skipped: {missing}")
         return msgspec.structs.replace(base, reason=str(missing))
@@ -172,6 +173,15 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: T
     except TrialError as failure:
         return fail(prepared, failure, time.monotonic() - started)
     return conclude(prepared, measured, time.monotonic() - started)
+
+
+def _choose_measurement(cell_settings: Settings) -> Callable[[PreparedTrial, Network], TrialMeasurements]:
+    """Return the way to measure a cell. Clients that never read have a module of their own, which needs this one."""
+    if not cell_settings.is_write_only:
+        return _measure
+    from netdyno.measure.trial.write_only import measure_writes
+
+    return measure_writes
 
 
 def record_loss(
