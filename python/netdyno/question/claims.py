@@ -12,6 +12,7 @@ import msgspec
 from netdyno.kit.errors import UserError, check_keys, did_you_mean, table_in
 from netdyno.model.claim import (
     CONTESTANT,
+    Account,
     Bound,
     Cells,
     Claim,
@@ -42,7 +43,7 @@ NEEDS = ("needs", "needs-to-confirm", "needs-to-refute")
 """The keys for what a claim or test needs of a machine: for any verdict, or for one of the two only."""
 ANY_TEST = ("only-refutes", *NEEDS)
 """The keys of a test of any kind."""
-CLAIM_KEYS = ("id", "text", "published", "published-on", "differs", *NEEDS, "why", "test", "script")
+CLAIM_KEYS = ("id", "text", "published", "published-on", "differs", *NEEDS, "why", "test", "script", "account")
 SCRIPT_KEYS = ("because", "test")
 TEST_KEYS: Mapping[str, tuple[str, ...]] = {
     "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "within", "every", "over", "least-published"),
@@ -95,6 +96,7 @@ class ClaimReader:
             **_read_needs(where, table),
             why=read_word(where, table, "why", WHYS) if "why" in table else "",
             script=self._read_script(f"{where}: script", table["script"]) if "script" in table else None,
+            account=_read_account(f"{where}: account", table["account"]) if "account" in table else None,
         )
 
     def _read_script(self, where: str, table: object) -> ScriptTests:
@@ -282,6 +284,15 @@ class ClaimReader:
 def find_differences(left: Cells, right: Cells) -> set[str]:
     """The coordinates in which two selections differ, so that cells are not paired by them."""
     return {name for name in left.at.keys() | right.at.keys() if left.at.get(name) != right.at.get(name)}
+
+
+def _read_account(where: str, table: object) -> Account:
+    """Read what is to be said of a verdict."""
+    if not isinstance(table, dict):
+        raise UserError(f"{where}: must be a table")
+    keys = Account.__struct_fields__
+    check_keys(where, table, keys)
+    return Account(**{key: read_text(where, table, key) for key in keys})
 
 
 # --- single values -----------------------------------------------------------------------------------------------

@@ -156,6 +156,7 @@ def test_an_unsafe_server_is_in_a_claim_only_where_none_reads(unread_analysis: A
         ("[claim.script]\nbecause = 'so'", "script: key 'test': a claim has one [claim.test] table"),
         (BY_SCRIPT.replace("because", "becuase"), "script: unknown key 'becuase' (did you mean 'because'?)"),
         (BY_SCRIPT.replace('because = "Nobody reads."', ""), "script: key 'because': must be a text"),
+        ("[claim.account]\nobjection = 'x'", "account: key 'overturn': must be a text"),
     ],
 )
 def test_a_mistake_in_it_is_one_clear_line(script: str, message: str) -> None:
