@@ -32,7 +32,7 @@ std::string_view advise(const LoadPlan& plan) {
 std::string describe_failure(const LoadPlan& plan, const Measurement& measurement) {
   const Figures& figures = measurement.figures;
   const ConnectCounts& c = figures.connections;
-  const bool answered = figures.messages.received > 0;
+  const bool answered = figures.messages.received > 0 || plan.is_write_only();  // whose clients await no answer
   if (c.established > 0 && measurement.duration == 0 && (answered || figures.messages.due == 0))
     return plan.turns ? "no valid slice" : "ended before the measured window began";
   const auto& faults = figures.faults.kinds;

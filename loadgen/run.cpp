@@ -25,6 +25,7 @@
 #include "lib/measure/witness.hpp"
 #include "lib/net/descriptor.hpp"
 #include "lib/net/signals.hpp"
+#include "loadgen/write_only.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -369,6 +370,8 @@ class Run {
 
 }  // namespace
 
-Measurement run_load(const LoadPlan& plan, Observer& observer) { return Run{plan, observer}.carry_out(); }
+Measurement run_load(const LoadPlan& plan, Observer& observer) {
+  return plan.is_write_only() ? run_write_only(plan, observer) : Run{plan, observer}.carry_out();
+}
 
 }  // namespace netdyno::load

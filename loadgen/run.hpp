@@ -46,14 +46,16 @@ struct Measurement {
   std::optional<Nanos> load_ended;  // in the window, where no connection was left then
   Nanos longest_slice = 0;          // the longest part of the window without a pause: all of it, but with --turns
   Nanos began = 0;                  // the window, by CLOCK_MONOTONIC; 0 where it never did, and with --turns
-  Nanos duration = 0;      // of the window; shorter than planned where it was cut short, 0 where it never began
-  bool all_joined = true;  // chat: the server knew every client before the load began
+  Nanos duration = 0;          // of the window; shorter than planned where it was cut short, 0 where it never began
+  std::uint64_t finished = 0;  // --messages: clients that wrote all and met no error
+  bool all_joined = true;      // chat: the server knew every client before the load began
 };
 
 /// --await-go: reads the line on stdin that says when the load begins, nanoseconds of CLOCK_MONOTONIC. Ends the program
 /// where there is none, or the moment has passed.
 Nanos wait_for_go();
 
+/// Whichever load the plan is of.
 Measurement run_load(const LoadPlan& plan, Observer& observer);
 
 }  // namespace netdyno::load

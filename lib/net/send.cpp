@@ -9,10 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 
 namespace netdyno {
 namespace {
+
+int at_broken_pipe = MSG_NOSIGNAL;  // set before any thread starts
 
 /// One system call.
 ssize_t send_some(int fd, std::span<iovec> parts, int flags) {
@@ -44,6 +47,11 @@ void set_send_timeout(int fd, std::chrono::seconds timeout) {
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &value, sizeof value);
 }
 
+void end_at_broken_pipes() {
+  std::signal(SIGPIPE, SIG_DFL);
+  at_broken_pipe = 0;
+}
+
 SendResult send_all(int fd, std::string_view bytes, Patience patience) {
   if (bytes.empty()) return SendResult::sent;
   iovec whole = part_of(bytes);
@@ -51,7 +59,7 @@ SendResult send_all(int fd, std::string_view bytes, Patience patience) {
 }
 
 SendResult send_all(int fd, std::span<iovec> parts, Patience patience) {
-  int flags = MSG_NOSIGNAL | (patience == Patience::none ? MSG_DONTWAIT : 0);
+  int flags = at_broken_pipe | (patience == Patience::none ? MSG_DONTWAIT : 0);
   while (!parts.empty()) {
     const ssize_t sent = send_some(fd, parts, flags);
     if (sent > 0) {

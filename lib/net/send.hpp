@@ -35,7 +35,10 @@ inline std::size_t size_of(std::span<const iovec> parts) {
   return size;
 }
 
-/// Sends all of `bytes` on a blocking socket, without SIGPIPE.
+/// From now on a send to a peer that has gone ends the program by SIGPIPE. Before any thread starts.
+void end_at_broken_pipes();
+
+/// Sends all of `bytes` on a blocking socket, without SIGPIPE (but for end_at_broken_pipes).
 enum class SendResult { sent, peer_gone, timed_out };
 SendResult send_all(int fd, std::string_view bytes, Patience patience = Patience::while_it_reads);
 /// The same for buffers, none of them empty and at most IOV_MAX, that leave in one system call if the socket takes all.

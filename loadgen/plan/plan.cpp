@@ -39,6 +39,8 @@ Examples:
       requests to any server of HTTP/1.1
   netdyno-load tcp://127.0.0.1:6379 -c 20 --send 'PING\r\n' --expect '+PONG'
       any protocol in which each message has one reply, in order
+  netdyno-load tcp://127.0.0.1:7000 --workload chat -c 322 --messages 100 --every 5ms
+      clients that write and never read: how many finish, whatever becomes of what they wrote
   netdyno-load udp://127.0.0.1:7000 --workload chat --audience all -c 100
       datagrams; what was lost, came twice or out of order stands beside the times
 )";
@@ -67,6 +69,7 @@ struct RawPlan {
         connect_timeout(defaults.connect_timeout),
         round(defaults.round),
         poll_every(defaults.poll_every),
+        every(defaults.every),
         linger(defaults.linger) {}
 
   LoadPlan plan;
@@ -78,6 +81,7 @@ struct RawPlan {
   std::chrono::nanoseconds connect_timeout;
   std::chrono::nanoseconds round;
   std::chrono::nanoseconds poll_every;
+  std::chrono::nanoseconds every;
   std::chrono::nanoseconds linger;
   std::chrono::nanoseconds service_time{0};
   std::chrono::nanoseconds slow_request_time{0};
@@ -240,6 +244,10 @@ void add_connection_options(CommandLine& line, RawPlan& raw) {
   add_choice(line, "--start", plan.speaks_at_once, {{"together", false}, {"at-once", true}},
              "chat, closed loop: clients begin to send when all connects have ended, or each as soon as it is "
              "connected; what they send while others connect is in no figure (default together)");
+  line.add_number("--messages", plan.messages_each, 1U, 1'000'000U,
+                  "chat: each client writes so many messages, reads nothing and leaves; so many clients finish without "
+                  "an error, and what they wrote need not have been read");
+  add_duration(line, "--every", raw.every, "with --messages: from a client's write to its next (default 5ms)");
   line.add_number("--requests-per-connection", plan.requests_per_connection, 1U, 1'000'000'000U,
                   "close a connection after so many replies, and open a new one for the next request (default: never)");
   line.add_flag("--reconnect", plan.reconnects,
@@ -514,13 +522,11 @@ std::string message_contradiction(const LoadPlan& plan) {
 
 /// Returns an error where the plan takes too long, or asks for too much in all; else an empty text.
 std::string excess(const RawPlan& raw) {
-  const std::pair<const char*, std::chrono::nanoseconds> times[] = {{"--duration", raw.duration},
-                                                                    {"--warmup", raw.warmup},
-                                                                    {"--timeout", raw.timeout},
-                                                                    {"--linger", raw.linger},
-                                                                    {"--round", raw.round},
-                                                                    {"--look-every", raw.poll_every},
-                                                                    {"--connect-timeout", raw.connect_timeout}};
+  const std::pair<const char*, std::chrono::nanoseconds> times[] = {
+      {"--duration", raw.duration}, {"--warmup", raw.warmup},
+      {"--timeout", raw.timeout},   {"--linger", raw.linger},
+      {"--round", raw.round},       {"--look-every", raw.poll_every},
+      {"--every", raw.every},       {"--connect-timeout", raw.connect_timeout}};
   for (const auto& [name, time] : times)
     if (time > longest_time) return fmt::format("{}: at most {}m", name, std::chrono::minutes{longest_time}.count());
   if (length_of(raw.rates.steps) > std::chrono::nanoseconds{longest_time}.count())
@@ -572,6 +578,29 @@ std::string start_contradiction(const RawPlan& raw) {
   return {};
 }
 
+/// Options of loads that have answers to wait for, or a window that is as long as was asked for.
+constexpr std::initializer_list<const char*> of_other_loads{
+    "--rate",     "--arrivals",    "--depth",        "--round",      "--look-every", "--write-due",
+    "--spin",     "--duration",    "--warmup",       "--timeout",    "--count",      "--connect-rate",
+    "--start",    "--linger",      "--slow-readers", "--share",      "--await-go",   "--turns",
+    "--hdr",      "--percentiles", "--csv",          "--prometheus", "--assert",     "--requests-per-connection",
+    "--audience", "--source-ips",  "--write-mode",   "--send-buffer"};
+
+/// Why clients cannot write without reading; empty when they can, or need not.
+std::string write_only_contradiction(const LoadPlan& plan, const CommandLine& line) {
+  if (!plan.is_write_only()) return line.given("--every") ? "--every goes with --messages" : "";
+  if (plan.workload != Workload::chat || plan.is_foreign())
+    return "--messages is for --workload chat: replies that nobody reads would be no answers";
+  if (carries_messages(plan.url) || plan.tls.on || plan.websocket || !plan.unix_socket.empty())
+    return "--messages is for tcp://";
+  if (plan.threads > 1) return "--messages: one thread makes the burst; leave --threads out";
+  for (const char* name : of_other_loads)
+    if (line.given(name))
+      return fmt::format("{}: the clients of --messages read nothing, and leave when they have written; leave it out",
+                         name);
+  return {};
+}
+
 /// Why no connection can stay idle; empty when some can, or none is to.
 std::string busy_contradiction(const LoadPlan& plan) {
   if (plan.busy_connections == 0) return {};
@@ -592,6 +621,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (auto why = excess(raw); !why.empty()) return why;
   if (auto why = turns_contradiction(raw); !why.empty()) return why;
   if (auto why = start_contradiction(raw); !why.empty()) return why;
+  if (auto why = write_only_contradiction(plan, line); !why.empty()) return why;
   if (auto why = not_built(plan, built_with()); !why.empty()) return why;
   if (open && raw.rate_hz == 0) return "--arrivals " + std::string{to_string(plan.arrivals)} + " needs --rate";
   if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";
@@ -657,7 +687,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
     return "--write-mode split is for tcp; over ws:// a message leaves whole";
   if (plan.slow_readers >= plan.connections)
     return "--slow-readers: some clients must send; want fewer than --connections";
-  const bool witnesses = plan.workload == Workload::chat && plan.audience == Audience::others;
+  const bool witnesses = plan.workload == Workload::chat && plan.audience == Audience::others && !plan.is_write_only();
   const std::uint64_t speakers = plan.speakers();
   const std::uint64_t threads = std::uint64_t{plan.threads} * plan.share.count;
   if (witnesses && speakers < 2 * threads)
@@ -764,6 +794,7 @@ LoadPlan parse(CommandLine& line, RawPlan& raw, const std::set<Workload>& spoken
   plan.connect_timeout = raw.connect_timeout.count();
   plan.round = raw.round.count();
   plan.poll_every = raw.poll_every.count();
+  plan.every = raw.every.count();
   plan.linger = raw.linger.count();
   const bool is_limited = plan.workload == Workload::web || line.given("--depth");  // protocol/WIRE.md, Web
   plan.flight_is_limited = plan.is_foreign() || (plan.rate_hz && is_limited);

@@ -66,7 +66,9 @@ struct LoadPlan {
   Nanos poll_every = 0;  // the shortest time from one look at the sockets, and the schedule, to the next; 0: none
   WriteDue write_due = WriteDue::separate;
   Spin spin = Spin::automatic;
-  Nanos linger = 0;                           // how long connections stay open after the last answer
+  Nanos linger = 0;                 // how long connections stay open after the last answer
+  std::uint32_t messages_each = 0;  // chat: each client writes so many, reads nothing and leaves; 0: no such load
+  Nanos every = 5'000'000;          // with it: from a client's write to its next
   std::uint32_t requests_per_connection = 0;  // closed when so many are answered, then reconnected; 0: never
   bool reconnects = false;                    // http: also where the server closes after a reply (RFC 9112, 9.6)
   std::optional<double> connect_rate_hz;      // none: all at once
@@ -106,6 +108,8 @@ struct LoadPlan {
   std::uint32_t speakers() const { return busy_connections > 0 ? busy_connections : connections - slow_readers; }
   /// Whether the server is not ours: its replies bear no stamp and come in order, and it may close its connections.
   bool is_foreign() const { return http || exchange; }
+  /// Whether its clients write and never read (loadgen/write_only.hpp).
+  bool is_write_only() const { return messages_each > 0; }
   /// Whether a client may have one connection after the other.
   bool may_reconnect() const { return requests_per_connection > 0 || reconnects || is_foreign(); }
   /// Whether a message that was sent may be sent again where its connection ended before the reply: the server may have

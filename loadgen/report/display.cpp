@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "loadgen/report/result.hpp"
+
 namespace netdyno::load {
 namespace {
 
@@ -152,6 +154,22 @@ std::string rate_text(std::uint64_t count, Nanos window) {
   return fmt::format(fmt::runtime(rate < 10 ? "{:.3g}" : "{:.1f}"), rate);
 }
 
+std::string summary_of_writes(const LoadPlan& plan, const Measurement& measurement) {
+  const Figures& f = measurement.figures;
+  const ConnectCounts& c = f.connections;
+  std::string text =
+      fmt::format("{}: {} clients write {} messages of {} B, {:g} ms apart, read nothing and leave\n\n",
+                  address_of(plan), plan.connections, plan.messages_each, plan.size, 1e3 * seconds(plan.every));
+  text += fmt::format(
+      "{:.0f} messages/s written, by the {} clients of {} that finished without an error, in {:.3g} s\n",
+      written_per_second(plan, measurement), measurement.finished, plan.connections, seconds(measurement.duration));
+  text += "* written, not delivered: no client reads, so nothing here says that the server read or sent any of it\n\n";
+  text += fmt::format("connections   {} of {} established; refused {}, timed out {}, reset {}, other {}\n",
+                      c.established, plan.connections, c.refused, c.timed_out, c.reset, c.other);
+  text += fmt::format("errors        {} clients lost their connection before they had written all\n", f.errors.reset);
+  return text + fmt::format("messages      {} of {} written\n", f.messages.sent, f.messages.due);
+}
+
 }  // namespace
 
 std::string fault_text(const Faults::Kind& kind, const Figures& figures) {
@@ -170,6 +188,7 @@ std::string fault_text(const Faults::Kind& kind, const Figures& figures) {
 }
 
 std::string summary(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
+  if (plan.is_write_only()) return summary_of_writes(plan, measurement);
   const Figures& f = measurement.figures;
   const Nanos window = plan.duration;
   CpuTime cpu;

@@ -182,6 +182,15 @@ Json timeline_json(const LoadPlan& plan, Nanos interval, const std::vector<Timel
   return json;
 }
 
+/// Only of clients that write and never read.
+Json write_only_json(const LoadPlan& plan, const Measurement& measurement) {
+  return {{"messages_each", plan.messages_each},
+          {"every_s", seconds(plan.every)},
+          {"finished", measurement.finished},
+          {"failed", measurement.figures.errors.reset},
+          {"per_second", written_per_second(plan, measurement)}};
+}
+
 Json audits_json(const std::vector<Audit>& audits) {
   Json list = Json::array();
   for (const Audit& check : audits)
@@ -190,6 +199,10 @@ Json audits_json(const std::vector<Audit>& audits) {
 }
 
 }  // namespace
+
+double written_per_second(const LoadPlan& plan, const Measurement& measurement) {
+  return per_second(static_cast<double>(measurement.finished * plan.messages_each), measurement.duration);
+}
 
 Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
   const Figures& figures = measurement.figures;
@@ -225,6 +238,7 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
   if (figures.messages.received == 0)
     json["first_exchange"] = {{"sent", escape(figures.first_exchange.sent)},
                               {"received", escape(figures.first_exchange.received)}};
+  if (plan.is_write_only()) json["write_only"] = write_only_json(plan, measurement);
   if (!figures.steps.empty()) json["steps"] = steps_json(plan, figures);
   if (plan.is_foreign() || plan.tls.on || plan.websocket) json["replies"] = replies_json(plan, figures);
   if (plan.tls.on) json["tls"] = tls_json(plan, figures.handshakes);

@@ -12,6 +12,8 @@ namespace netdyno::load {
 
 /// The result as protocol/load-result.md describes it; the order of the keys never changes.
 nlohmann::ordered_json to_json(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits);
+/// Messages of the clients that wrote all of theirs and met no error (--messages).
+double written_per_second(const LoadPlan& plan, const Measurement& measurement);
 /// Its text, on one line.
 std::string to_json_line(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits);
 

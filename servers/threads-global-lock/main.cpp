@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "lib/server/broken_pipe.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/session/session.hpp"
 #include "servers/_shared/threads/locked_clients.hpp"
@@ -103,8 +104,12 @@ class Server {
 
 int main(int argc, char** argv) {
   using namespace netdyno;
-  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::per_connection);
+  BrokenPipe broken_pipe;
+  const ServerOptions options =
+      parse_server_options(argc, argv, ThreadModel::per_connection, "tcp",
+                           [&broken_pipe](CommandLine& line) { broken_pipe.add_option(line); });
   const UniqueFd stop = termination_signals();
+  broken_pipe.apply();
   UniqueFd listener = listen_tcp(options, true);
   Server server{options};
   announce_ready(local_endpoint(listener.get()));

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/broken_pipe.hpp"
 #include "lib/server/counted_send.hpp"
 #include "lib/server/joined_writes.hpp"
 #include "lib/server/lifecycle.hpp"
@@ -244,8 +245,12 @@ class Server {
 
 int main(int argc, char** argv) {
   using namespace netdyno;
-  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::per_connection);
+  BrokenPipe broken_pipe;
+  const ServerOptions options =
+      parse_server_options(argc, argv, ThreadModel::per_connection, "tcp",
+                           [&broken_pipe](CommandLine& line) { broken_pipe.add_option(line); });
   const UniqueFd stop = termination_signals();
+  broken_pipe.apply();
   UniqueFd listener = listen_tcp(options, true);
   Server server{options};
   announce_ready(local_endpoint(listener.get()));

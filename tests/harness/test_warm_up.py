@@ -127,6 +127,31 @@ def test_the_trial_has_the_longer_one_of_the_two(contestant: Contestant, context
     assert warm_up.estimate_added_s([cell, cell], {"echo": ECHO}, context.warmups) == pytest.approx(0.6)
 
 
+@pytest.mark.parametrize(
+    ("server", "warmup", "expected"),
+    [
+        ("jit", None, "--warmup 1s"),
+        ("jit", Warmup(seconds=0.3, measured_s=0.2, steady=True), "--warmup 300ms"),
+        ("good", None, "--warmup 0"),
+    ],
+    ids=["not measured", "measured", "without a JIT"],
+)
+def test_in_a_run_of_few_blocks_a_server_with_a_jit_is_not_cold_for_its_whole_window(
+    server: str,
+    warmup: Warmup | None,
+    expected: str,
+    contestant: Contestant,
+    context: TrialContext,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There it is not measured how long it needs."""
+    monkeypatch.setenv("FAKE_SERVER", server)
+    cell = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
+    warmups = {} if warmup is None else {key(cell): warmup}
+    trial = run_trial(cell, ECHO, contestant, msgspec.structs.replace(context, warmups=warmups))
+    assert expected in (context.folder / trial.log).read_text()
+
+
 def run_with_jit(
     experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, recorder: RecordingDisplay
 ) -> Path:

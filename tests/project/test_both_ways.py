@@ -39,11 +39,23 @@ from tests.support.studies import load_study
 
 SIZES: tuple[Budget, ...] = ("normal", "full")
 STUDIES = {size: {name: load_study(name, size) for name in load_study("sources").parts} for size in SIZES}
+
+
+def list_claims(study: Experiment) -> list[Claim]:
+    """The claims of a study, by their texts and by the program of their source."""
+    by_script = (
+        replace(claim, id=f"{claim.id} by its script", tests=claim.script.tests, script=None)
+        for claim in study.claims
+        if claim.script is not None
+    )
+    return [*study.claims, *by_script]
+
+
 CLAIMS = [
     pytest.param(study, claim, id=f"{claim.id}-{size}")
     for size, studies in STUDIES.items()
     for study in studies.values()
-    for claim in study.claims
+    for claim in list_claims(study)
 ]
 ON_PLATFORMS = "second platform"
 """What a claim needs that is judged over the runs of two."""
@@ -196,7 +208,7 @@ def about(cell: ClaimCell, code: Mapping[str, float]) -> About:
 @cache
 def _figures(name: str, size: Budget, claim_id: str) -> tuple[Run, tuple[tuple[ClaimComparison, Run], ...]]:
     study = STUDIES[size][name]
-    (claim,) = (candidate for candidate in study.claims if candidate.id == claim_id)
+    (claim,) = (candidate for candidate in list_claims(study) if candidate.id == claim_id)
     plan = comparisons(study, claim)
     holds = settled(study, plan, {})
     fails = ((step, run_of(study, claim, settled(study, [against(step)], holds))) for step in plan)
@@ -258,7 +270,7 @@ WITH_ONE_SERVER_CORE = WITH_TWO_SERVER_CORES | dict.fromkeys(("C5", "C8", "C9", 
 )
 @pytest.mark.parametrize(
     ("study", "claim"),
-    [pytest.param(study, claim, id=claim.id) for study in STUDIES["normal"].values() for claim in study.claims],
+    [pytest.param(study, claim, id=claim.id) for study in STUDIES["normal"].values() for claim in list_claims(study)],
 )
 def test_two_cores_decide_all_that_no_need_forbids(
     study: Experiment, claim: Claim, pinned: str, forbidden: Mapping[str, set[ClaimVerdict]]

@@ -65,7 +65,7 @@ ALONE = re.compile(r"^\./netdyno (calibrate|new)\b", re.MULTILINE)
 """What ends with a failure where its machine was too busy to be believed, or adds to the tree."""
 SHORTER = {
     re.compile(r"(?<=run )(smoke|quick|web|fixed-rate|flip-room-size|trap-[a-z-]+)"): r"$SHORT/\1.toml",
-    re.compile(r"(?<=\./netdyno load )"): "--warmup 0 ",
+    re.compile(r"(?<=\./netdyno load )(?!.*--messages)"): "--warmup 0 ",
     re.compile(r"(?<=--duration )[12]s\b"): "100ms",
     re.compile(r"\b100\.\.2k/500ms,2k/500ms\b"): "100..2k/200ms,2k/200ms",
     re.compile(

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from netdyno.kit.paths import ROOT
+from netdyno.model.claim import Account
 from netdyno.model.metrics import CLAIMED, WHYS
 from netdyno.model.options import SCENARIO, SERVER
 from netdyno.question import budgets, claims, experiment, figures, flips, scenarios
@@ -23,6 +24,8 @@ KEYS: dict[str, set[str]] = {
     "scenario": set(scenarios.SCENARIO_KEYS) - OPTIONS,
     "budget": set(budgets.BUDGET_KEYS),
     "claim": set(claims.CLAIM_KEYS),
+    "claim.account": set(Account.__struct_fields__),
+    "claim.script": set(claims.SCRIPT_KEYS),
     "claim.test": TEST_KEYS,
     "figure": {key for keys in figures.FIGURE_KEYS.values() for key in keys},
     "figure.published": set(figures.PUBLISHED_KEYS),

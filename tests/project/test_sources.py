@@ -23,7 +23,7 @@ STUDIES = {
     "sync-vs-async": "E1 E2 E3 E4 E5 E6",
 }
 """The claims of each source, as its authors number them in this project."""
-ABOUT_S = {"smoke": (45, 300), "normal": (500, 1250)}
+ABOUT_S = {"smoke": (45, 350), "normal": (500, 1300)}
 """Around three minutes and fifteen: what a person who types --budget expects."""
 
 

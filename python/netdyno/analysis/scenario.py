@@ -18,7 +18,16 @@ from netdyno.analysis.found.cells import CellFigures, Estimate, LevelInfo
 from netdyno.analysis.found.exclusions import Faulty
 from netdyno.analysis.found.flips import FlipFound
 from netdyno.analysis.found.notices import Unranked, Unsteady
-from netdyno.analysis.found.ranking import Axis, Censored, Decision, EndOfBlocks, OverLoads, Pair, Standing
+from netdyno.analysis.found.ranking import (
+    Axis,
+    Censored,
+    Decision,
+    EndOfBlocks,
+    OverLoads,
+    Pair,
+    RankingVerdict,
+    Standing,
+)
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.notices import (
     added,
@@ -32,6 +41,7 @@ from netdyno.analysis.notices import (
     scaling,
     turns,
     uneven_threads,
+    unread,
     warmups,
 )
 from netdyno.analysis.notices.company import find_neighbours
@@ -83,10 +93,11 @@ def derive_findings(
     )
     behind = message_cost.build_rows(part, _put_ranked_first(standings, names))
     basis = answers.Basis(scenario, standings, family, scored, level, compute_block_seconds(part))
-    decisions = () if flips else answers.decide_each(basis)
+    unranked_verdict: RankingVerdict | None = "not_ranked" if scenario.is_unread else "flip" if flips else None
+    decisions = answers.decide_each(basis) if unranked_verdict is None else ()
     return ScenarioFindings(
         scenario=scenario,
-        decision=decisions[0] if decisions else Decision("flip", names),
+        decision=decisions[0] if unranked_verdict is None else Decision(unranked_verdict, names),
         elsewhere=decisions[1:],
         better=answers.read_direction(scenario),
         levels=levels,
@@ -99,7 +110,7 @@ def derive_findings(
         unsafe=unranked.describe_unsafe(part.unsafe, part.why_unsafe, levels),
         unranked=tuple(Unranked(name, what) for name, what in part.unranked.items()),
         constant=constant_latency.find_constants(standings, figures, levels, scenario),
-        absent=absent,
+        absent=() if scenario.is_unread else absent,
         ground=describe_part_ground(part),
         added_options=added.find_options(scenario, ranked),
         threads_each=added.find_thread_per_connection(scenario, ranked),
@@ -124,6 +135,7 @@ def derive_findings(
         alone=turns.find_measured_alone(part.ranked),
         flips=flips,
         company=find_neighbours(ranked),
+        unread=unread.find_unread(part, levels),
         instruments=tuple(sorted({load.instrument for trial in ranked if (load := trial.load) and load.instrument})),
     )
 

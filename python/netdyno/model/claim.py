@@ -103,11 +103,30 @@ class Bound(TestKeys, tag_field="kind", tag="bound"):
 Test = Ratio | Order | Trend | Flat | Bound
 
 
+class ScriptTests(Frozen):
+    """The tests of a claim by the load of its source's own program, and a sentence on why that load says otherwise than
+    the claim's text, or the same."""
+
+    because: str
+    tests: tuple[Test, ...]
+
+
+class Account(Frozen):
+    """What is to be said of a verdict: what its author would object, what would overturn it, where the source's own
+    program does otherwise (or, where none is public, that), and what was done about it."""
+
+    objection: str
+    overturn: str
+    program: str
+    answer: str
+
+
 class Claim(Needs):
     """One `[[claim]]` of an experiment. `published` are the figures of the source, by a label that has their unit;
     `published_on` are the operating systems on which the source measured, where the claim depends on them; `differs`
     says what is measured otherwise here than there; `why` names the counted metric that is reported beside it
-    (model/metrics.py)."""
+    (model/metrics.py); `script` are the tests by the load of the source's own program, and `account` what stands in
+    docs/studies.md on its verdict."""
 
     id: str
     text: str
@@ -116,3 +135,5 @@ class Claim(Needs):
     published_on: str = ""
     differs: str = ""
     why: str = ""
+    script: ScriptTests | None = None
+    account: Account | None = None

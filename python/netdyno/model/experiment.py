@@ -180,6 +180,10 @@ class Conditions(OwnRequests, kw_only=True):
         Whole | None, Option(whole(1), "Close a connection after so many replies, and open a new one.", "load")
     ] = None
     slow_readers: Annotated[Whole, Option(whole(0), "chat: how many clients read slowly.", "load")] = 0
+    messages: Annotated[
+        Whole | None, Option(whole(1), "chat: each client writes so many, reads nothing and leaves.", "load")
+    ] = None
+    every_s: Annotated[Number, Option(DURATION, "With messages: from a client's write to its next.", "load")] = 0.005
     connect_rate: Annotated[
         Number | Literal["burst", "connections", "when-due"],
         Option(
@@ -203,6 +207,11 @@ class Conditions(OwnRequests, kw_only=True):
     def speakers(self) -> int:
         """The number of connections that send."""
         return self.busy_connections or self.connections - self.slow_readers
+
+    @property
+    def is_write_only(self) -> bool:
+        """Whether its clients write and never read (loadgen/write_only.hpp)."""
+        return self.messages is not None
 
     @property
     def is_apart(self) -> bool:
@@ -261,6 +270,11 @@ class Scenario(Conditions, kw_only=True):
     ] = ()
     margin: Annotated[Number, Option(PRECISION, "The smallest difference that matters, such as 5%.", "own")] = 0.05
     slo: Annotated[str, Option(TEXT, "The objective, such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.", "own")] = ""
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the clients of its cells write and never read, so that nothing ranks a server."""
+        return self.is_write_only or "messages" in self.factors
 
     @property
     def scheduled(self) -> bool:

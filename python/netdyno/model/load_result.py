@@ -233,6 +233,18 @@ class Step(Frozen):
     response_ns: Distribution
 
 
+class WriteOnly(Frozen):
+    """The clients that write and never read: those that wrote all of their `messages_each` and met no error, those that
+    lost their connection before, and the messages that the former wrote, by the second from the burst of connects until
+    the last client had left. The server need not have read any of them."""
+
+    messages_each: Whole
+    every_s: Number
+    finished: Whole
+    failed: Whole
+    per_second: Number
+
+
 class ClientReport(Frozen):
     """The report of a client contestant beside the figures of a load (protocol/client.md): its failures by stage, over
     the whole life; `recovered` counts connections that were established again after one. `tick_lag_ns` is the lateness
@@ -253,13 +265,12 @@ class ClientReport(Frozen):
 class LoadResult(Frozen, kw_only=True):
     """The result of one load. `client`: set where a client contestant made the load, None where the generator did.
     `receive_lag_ns`: of a sample of the messages; None in runs stored before the key, empty where the kernel gave no
-    arrival times, or where these end the times (`latency.clock`).
-    `connection_mean_ns`: one value for each connection; None in runs stored before the key, empty for a client
-    contestant. `replies`: only for a foreign server, over TLS and over WebSocket, `tls` only over TLS.
-    `first_exchange`: only where no reply was right. `steps`: only where the rate changed. `parts`: only where several
-    hosts made the load. `instrument`: the foreign load program that measured these figures (docs/adr/instruments.md);
-    unset where netdyno's own did. `began_ns`: the beginning of the window by this machine's CLOCK_MONOTONIC; 0 where it
-    has none."""
+    arrival times, or where these end the times (`latency.clock`). `connection_mean_ns`: one value for each connection;
+    None in runs stored before the key, empty for a client contestant. `replies`: only for a foreign server, over TLS
+    and over WebSocket, `tls` only over TLS. `first_exchange`: only where no reply was right. `steps`: only where the
+    rate changed. `write_only`: only where no client reads. `parts`: only where several hosts made the load.
+    `instrument`: the foreign load program that measured these figures (docs/adr/instruments.md); unset where netdyno's
+    own did. `began_ns`: the beginning of the window by this machine's CLOCK_MONOTONIC; 0 where it has none."""
 
     version: Whole
     plan: LoadPlan
@@ -281,6 +292,7 @@ class LoadResult(Frozen, kw_only=True):
     tls: Tls | msgspec.UnsetType = msgspec.UNSET
     first_exchange: FirstExchange | msgspec.UnsetType = msgspec.UNSET
     steps: tuple[Step, ...] | msgspec.UnsetType = msgspec.UNSET
+    write_only: WriteOnly | msgspec.UnsetType = msgspec.UNSET
     client: ClientReport | None = None
     parts: tuple[Part, ...] | msgspec.UnsetType = msgspec.UNSET
     instrument: str | msgspec.UnsetType = msgspec.UNSET

@@ -13,7 +13,7 @@ import msgspec
 from netdyno.kit import quantities
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import CodeSize
-from netdyno.model.load_result import Bytes, Distribution, LoadResult, Messages, Tls
+from netdyno.model.load_result import Bytes, Distribution, LoadResult, Messages, Tls, WriteOnly
 from netdyno.model.observation import QuotaUse, ServerObservation
 from netdyno.model.outcomes import rate_kept
 from netdyno.model.transports import SERVER_ADDRESS
@@ -274,6 +274,11 @@ def _read_moved_rate(_: Trial, load: LoadResult) -> float | None:
     return load.requests.per_second * (1 + messages.expected / messages.sent) if messages.sent else None
 
 
+def _read_write_only(read: Callable[[WriteOnly], float]) -> FigureOfTrial:
+    """Read a figure of clients that write and never read; None where all read."""
+    return lambda _, load: read(load.write_only) if isinstance(load.write_only, WriteOnly) else None
+
+
 def _read_send_lag(_: Trial, load: LoadResult) -> Distribution | None:
     """Return how late the generator sent; None where it does not report that."""
     return load.send_lag_ns if load.send_lag_ns.count else None
@@ -483,6 +488,29 @@ METRICS: Mapping[str, Metric] = {
         invalid_too=True,
         at_limit="exact",
         claimed=True,
+    ),
+    "finished": Metric(
+        "share of clients that wrote all and met no error",
+        SHARE,
+        _read_write_only(lambda writes: float(writes.finished)),
+        lambda _, load: float(load.plan.connections),
+        better="higher",
+        at_limit="exact",
+        claimed=True,
+    ),
+    "written": Metric(
+        "messages written that need not have been read",
+        RATE,
+        _read_write_only(lambda writes: writes.per_second),
+        better="higher",
+        at_limit="exact",
+        claimed=True,
+    ),
+    "server-ended": Metric(
+        "share of trials in which a client that left ended the server",
+        SHARE,
+        lambda trial, load: None if load.write_only is msgspec.UNSET else float(bool(trial.ended_by)),
+        at_limit="exact",
     ),
     "cpu": Metric(
         "server CPU per message",

@@ -44,6 +44,9 @@ SERVER: Mapping[str, Option] = {
         _declare_server_option(
             "application-tick", word("on", "off"), "A 10 ms timer in the main loop; its lag is measured."
         ),
+        _declare_server_option(
+            "sigpipe", word("ignored", "ends"), "ends: a send to a client that has gone ends the server (unsafe)."
+        ),
         _declare_server_option("tls", word("off", "on"), "Except chat: whether TLS encrypts all bytes."),
         _declare_server_option("peers", whole(1), "Without connections: clients that may be known at a time."),
         _declare_server_option("peer-timeout", DURATION, "Without connections: how long a client may be silent."),

@@ -92,6 +92,8 @@ class Trial(Frozen):
     """The reason why it was run alone; empty in a run stored before contestants took turns."""
     attempt: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
     """The number of the try: a trial that the machine disturbed is repeated in its block."""
+    ended_by: str = ""
+    """How the server ended by itself where that is no fault: by SIGPIPE, where it was started so that this ends it."""
     beside: Neighbour | None = None
     """The neighbour on the cores when it began; None where the machine was to be the trial's own."""
 

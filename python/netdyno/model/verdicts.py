@@ -205,6 +205,8 @@ class JudgedClaim(msgspec.Struct, frozen=True):
     """The cells that the claim covers but that are not used to judge it."""
     system: Quoted = ""
     """The operating system of this run, where the claim names those of the source."""
+    by_script: JudgedClaim | None = None
+    """The verdict by the load of the source's own program; None where the claim has no such tests."""
 
     @property
     def decisive(self) -> ComparisonResult | None:

@@ -18,7 +18,7 @@ from netdyno.analysis.ranking import axes
 from netdyno.kit.statistics.flips import Crossing, LevelContrast
 from netdyno.kit.statistics.stats import Interval
 from netdyno.model.metrics import METRICS
-from netdyno.model.verdicts import ComparisonResult
+from netdyno.model.verdicts import ComparisonResult, JudgedClaim
 from netdyno.present.export import schema
 from netdyno.present.plain import make_plain
 from netdyno.present.prose import claims, exclusions, flips, verdict
@@ -42,16 +42,7 @@ def convert_analysis(analysis: Analysis) -> schema.Findings:
         version=VERSION,
         blocks=analysis.blocks_measured,
         scenarios=tuple(map(_convert_question, analysis.scenarios)),
-        claims=tuple(
-            schema.ClaimEntry(
-                id=claim.claim.id,
-                text=claim.claim.text,
-                verdict=claim.verdict,
-                reason=claims.explain_no_verdict(claim),
-                checks=tuple(map(_convert_check, claim.checks)),
-            )
-            for claim in analysis.claims
-        ),
+        claims=tuple(map(_convert_claim, analysis.claims)),
         control=schema.ControlEntry(
             comparisons=control.different.of,
             different=control.different.count,
@@ -68,6 +59,22 @@ def _fill(kind: type[Entry], finding: object, **computed: object) -> Entry:
     """Fill an entry: a field has the computed value of its name, or else that of the finding's attribute."""
     names = kind.__struct_fields__
     return kind(**{name: computed[name] if name in computed else getattr(finding, name) for name in names})
+
+
+def _convert_claim(claim: JudgedClaim) -> schema.ClaimEntry:
+    return schema.ClaimEntry(
+        id=claim.claim.id,
+        text=claim.claim.text,
+        verdict=claim.verdict,
+        reason=claims.explain_no_verdict(claim),
+        checks=tuple(map(_convert_check, claim.checks)),
+        by_script=_convert_by_script(claim.by_script) if claim.by_script is not None else None,
+    )
+
+
+def _convert_by_script(claim: JudgedClaim) -> schema.ScriptVerdict:
+    reason, checks = claims.explain_no_verdict(claim), tuple(map(_convert_check, claim.checks))
+    return schema.ScriptVerdict(verdict=claim.verdict, reason=reason, checks=checks)
 
 
 def convert_flip(comparison: FlipFound) -> schema.FlipEntry:

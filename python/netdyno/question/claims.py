@@ -10,7 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from netdyno.kit.errors import UserError, check_keys, did_you_mean, table_in
-from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Flat, Order, Ratio, Test, ThresholdSide, Trend
+from netdyno.model.claim import (
+    CONTESTANT,
+    Account,
+    Bound,
+    Cells,
+    Claim,
+    Flat,
+    Order,
+    Ratio,
+    ScriptTests,
+    Test,
+    ThresholdSide,
+    Trend,
+)
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import CLAIMED, METRICS, WHYS
 from netdyno.question.selection import (
@@ -30,7 +43,8 @@ NEEDS = ("needs", "needs-to-confirm", "needs-to-refute")
 """The keys for what a claim or test needs of a machine: for any verdict, or for one of the two only."""
 ANY_TEST = ("only-refutes", *NEEDS)
 """The keys of a test of any kind."""
-CLAIM_KEYS = ("id", "text", "published", "published-on", "differs", *NEEDS, "why", "test")
+CLAIM_KEYS = ("id", "text", "published", "published-on", "differs", *NEEDS, "why", "test", "script", "account")
+SCRIPT_KEYS = ("because", "test")
 TEST_KEYS: Mapping[str, tuple[str, ...]] = {
     "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "within", "every", "over", "least-published"),
     "order": ("kind", "metric", "cells", "along", "rising", "falling", "over", "minus"),
@@ -72,6 +86,27 @@ class ClaimReader:
         if isinstance(table.get("id"), str):
             where = f"{where} ({table['id']!r})"
         check_keys(where, table, CLAIM_KEYS)
+        return Claim(
+            id=read_text(where, table, "id"),
+            text=read_text(where, table, "text"),
+            tests=self._read_tests(where, table),
+            published=_read_published(where, table.get("published", {})),
+            published_on=read_text(where, table, "published-on") if "published-on" in table else "",
+            differs=read_text(where, table, "differs") if "differs" in table else "",
+            **_read_needs(where, table),
+            why=read_word(where, table, "why", WHYS) if "why" in table else "",
+            script=self._read_script(f"{where}: script", table["script"]) if "script" in table else None,
+            account=_read_account(f"{where}: account", table["account"]) if "account" in table else None,
+        )
+
+    def _read_script(self, where: str, table: object) -> ScriptTests:
+        """Read the tests by the load of the source's own program."""
+        if not isinstance(table, dict):
+            raise UserError(f"{where}: must be a table")
+        check_keys(where, table, SCRIPT_KEYS)
+        return ScriptTests(because=read_text(where, table, "because"), tests=self._read_tests(where, table))
+
+    def _read_tests(self, where: str, table: TomlTable) -> tuple[Test, ...]:
         tests = table.get("test")
         tests = [tests] if isinstance(tests, dict) else tests
         if not isinstance(tests, list) or not tests:
@@ -83,16 +118,7 @@ class ClaimReader:
         )
         if all(parsed_test.only_refutes for parsed_test in parsed):
             fail(where, "test", "every test has 'only-refutes', so that nothing could confirm the claim")
-        return Claim(
-            id=read_text(where, table, "id"),
-            text=read_text(where, table, "text"),
-            tests=parsed,
-            published=_read_published(where, table.get("published", {})),
-            published_on=read_text(where, table, "published-on") if "published-on" in table else "",
-            differs=read_text(where, table, "differs") if "differs" in table else "",
-            **_read_needs(where, table),
-            why=read_word(where, table, "why", WHYS) if "why" in table else "",
-        )
+        return parsed
 
     def tests(self, table: object, where: str) -> tuple[Test, ...]:
         """Parse the tests of a table: two where a value is to lie between two bounds."""
@@ -258,6 +284,15 @@ class ClaimReader:
 def find_differences(left: Cells, right: Cells) -> set[str]:
     """The coordinates in which two selections differ, so that cells are not paired by them."""
     return {name for name in left.at.keys() | right.at.keys() if left.at.get(name) != right.at.get(name)}
+
+
+def _read_account(where: str, table: object) -> Account:
+    """Read what is to be said of a verdict."""
+    if not isinstance(table, dict):
+        raise UserError(f"{where}: must be a table")
+    keys = Account.__struct_fields__
+    check_keys(where, table, keys)
+    return Account(**{key: read_text(where, table, key) for key in keys})
 
 
 # --- single values -----------------------------------------------------------------------------------------------

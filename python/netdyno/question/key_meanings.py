@@ -43,6 +43,18 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         **_NEEDS,
         "why": "Counters that the report shows for both sides.",
         "test": "A table, or several that must all hold.",
+        "script": "A table: the tests by the load of the source's own program.",
+        "account": "A table of sentences on its verdict, for docs/studies.md.",
+    },
+    "claim.account": {
+        "objection": "What its author would say of the verdict.",
+        "overturn": "What would overturn it.",
+        "program": "Where the source's own program does otherwise.",
+        "answer": "What was done about it.",
+    },
+    "claim.script": {
+        "because": "A sentence on why the verdict by the program differs from that by the text.",
+        "test": "As of the claim.",
     },
     "claim.test": {
         "kind": "ratio, bound, order, trend or flat.",

@@ -38,12 +38,30 @@ from netdyno.model.transports import SOME_SERVERS_OPTIONS
 from netdyno.question.capacity import CAPACITY, check_capacity
 from netdyno.question.request_files import insert_files
 
-WHERE_POSSIBLE = ("threads", *(option for option in SOME_SERVERS_OPTIONS if option != "tls"))
+WHERE_POSSIBLE = ("threads", *(option for option in SOME_SERVERS_OPTIONS if option not in ("sigpipe", "tls")))
 """The options that only some servers have, and that a comparison may still leave to each (transports.py): not
-encryption, which concerns the load as well."""
+encryption, which concerns the load as well, nor what a client may do to the server."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
 ASKS_FOR_TIME = ("rpc", "web")
 """The workloads whose requests can ask for a service time."""
+
+READING_LOADS = (
+    "arrivals",
+    "depth",
+    "round_s",
+    "look_every_s",
+    "rate",
+    "rate_per_connection",
+    "write_mode",
+    "write_due",
+    "client_hosts",
+    "requests_per_connection",
+    "busy_connections",
+    "slow_readers",
+    "connect_rate",
+    "start",
+)
+"""The conditions of a load with answers to wait for, which clients that read nothing do not have."""
 
 T = TypeVar("T")
 
@@ -288,6 +306,7 @@ def _check_load(where: str, settings: Settings) -> None:
         _check_connects(f"{where}: key 'connect-rate': 'when-due'", settings)
     if settings.busy_connections is not None:
         _check_busy(f"{where}: key 'busy-connections': {settings.busy_connections}", settings)
+    _check_write_only(where, settings)
     if settings.start == "at-once":
         _check_start(f"{where}: key 'start'", settings)
     if settings.slow_readers > 0 and settings.workload != "chat":
@@ -337,6 +356,29 @@ def _check_start(key: str, settings: Settings) -> None:
         raise UserError(f"{key}: 'at-once' is for a closed loop without rounds; a schedule begins for all together")
     if settings.slow_readers > 0:
         raise UserError(f"{key}: 'at-once' and 'slow-readers': leave one of them out")
+
+
+def _check_write_only(where: str, settings: Settings) -> None:
+    """Check clients that write and never read (loadgen/plan/plan.cpp, write_only_contradiction). A server that a client
+    can end by leaving is for them alone: elsewhere its end would be a fault."""
+    if not settings.is_write_only:
+        if settings.server.get("sigpipe") == "ends":
+            raise UserError(f"{where}: server: key 'sigpipe': 'ends' is for clients that leave early; write 'messages'")
+        return
+    key = f"{where}: key 'messages'"
+    if settings.workload != "chat":
+        raise UserError(f"{key}: is for the workload chat; replies that nobody reads would be no answers")
+    if settings.client != GENERATOR:
+        raise UserError(f"{key}: only {GENERATOR} has such clients, {settings.client!r} does not")
+    if settings.generator_threads != 1:
+        raise UserError(f"{key}: one thread makes the burst; write generator-threads = 1 beside it")
+    defaults = Settings(workload="chat")
+    for name in READING_LOADS:
+        if getattr(settings, name) != getattr(defaults, name):
+            option = name.removesuffix("_s").replace("_", "-")
+            raise UserError(
+                f"{key}: these clients read nothing, and leave when they have written; leave {option!r} out"
+            )
 
 
 def _check_hosts(where: str, settings: Settings) -> None:

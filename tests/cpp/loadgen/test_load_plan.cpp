@@ -264,6 +264,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--start", "at-once", "--workload", "chat", "-c", "2", "--round", "1s"}, "closed loop without rounds"},
         Mistake{{"--start", "at-once", "--workload", "chat", "-c", "5", "--slow-readers", "1"}, "leave --slow-readers"},
         Mistake{{"--turns", "--start", "at-once", "--workload", "chat", "-c", "2"}, "leave --start at-once out"},
+        Mistake{{"--messages", "5"}, "--messages is for --workload chat"},
+        Mistake{{"--every", "5ms", "--workload", "chat", "-c", "2"}, "--every goes with --messages"},
+        Mistake{{"--messages", "5", "--workload", "chat", "-c", "2", "--threads", "2"}, "one thread makes the burst"},
+        Mistake{{"--messages", "5", "--workload", "chat", "--rate", "5"}, "--rate: the clients of --messages read"},
+        Mistake{{"--messages", "5", "--workload", "chat", "--duration", "5s"}, "--duration: the clients of --messages"},
+        Mistake{{"--messages", "5", "--workload", "chat", "--csv", "x"}, "--csv: the clients of --messages"},
+        Mistake{{"--messages", "0", "--workload", "chat"}, "messages"},
         Mistake{{"--look-every", "5ms", "--rate", "5", "--spin", "on"}, "leave one of them out"},
         Mistake{{"--write-due", "joined", "--write-mode", "split"}, "leave one of them out"},
         Mistake{{"--write-due", "now"}, "each.joined"},
@@ -303,6 +310,15 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--turns", "--rate", "1k/1s,2k/1s"}, "--turns: every slice has one rate"},
         Mistake{{"--turns", "--slow-readers", "1", "-c", "5", "--workload", "chat"}, "--turns: leave --slow-readers"},
         Mistake{{"--events-fd", "987"}, "987 is not open"}, Mistake{{"tcp://127.0.0.1:1"}, "127.0.0.1:1"}));
+
+TEST(LoadPlan, TakesClientsThatWriteAndNeverRead) {
+  const LoadPlan plan = parse({"--workload", "chat", "-c", "1", "--messages", "7", "--every", "2ms"});
+  EXPECT_TRUE(plan.is_write_only());
+  EXPECT_EQ(plan.messages_each, 7U);
+  EXPECT_EQ(plan.every, 2'000'000);
+  EXPECT_EQ(parse({"--workload", "chat", "-c", "1", "--messages", "7"}).every, 5'000'000);
+  EXPECT_FALSE(parse({}).is_write_only());
+}
 
 TEST(LoadPlan, TakesTransportsThatCarryMessages) {
   for (const char* url :

@@ -16,7 +16,7 @@ from netdyno.analysis.claims.judge_claims import judge
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations
-from netdyno.model.load_result import Distribution, LoadResult
+from netdyno.model.load_result import Distribution, LoadResult, WriteOnly
 from netdyno.model.observation import CanaryReading, CanaryReadings, QuotaUse, ServerObservation
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trial
@@ -51,6 +51,10 @@ Levels = Mapping[str, type_level]
 ClaimTruth = Callable[[str, Levels], float]
 LARGE: Environment = {"cores_allowed": 64, "pinning.server": ",".join(map(str, range(32))), "platforms": 1, "hosts": 1}
 """A machine with cores enough for any claim."""
+
+
+WRITES = WriteOnly(messages_each=100, every_s=0.005, finished=100, failed=0, per_second=1000.0)
+"""Of clients that write and never read."""
 
 
 class TruthPoint(NamedTuple):
@@ -95,7 +99,7 @@ def made(
         ):
             figure = truth(name, levels)
             sign, size = (-1) ** (block + _turn(scenario, name, levels)), 1 + number**2 % 7
-            if metric in ("lost", "connected", "achieved", "kept", "switching", "lock-wait", "throttled"):
+            if metric in ("lost", "connected", "finished", "achieved", "kept", "switching", "lock-wait", "throttled"):
                 figure = min(max(figure + 0.0005 * size * sign, 0.0), 1.0)
             elif metric not in ("lines", "complexity"):
                 own = 0.01 * size * sign if noise is None else noise(block, number)
@@ -233,6 +237,11 @@ def _load(load: LoadResult, metric: str, figure: float) -> LoadResult:
         case "connected":
             counts = replace(load.connections, attempted=100_000, established=round(100_000 * figure))
             return replace(load, connections=counts)
+        case "finished":
+            plan = replace(load.plan, connections=100_000)
+            return replace(load, plan=plan, write_only=replace(WRITES, finished=round(100_000 * figure)))
+        case "written":
+            return replace(load, write_only=replace(WRITES, per_second=figure))
         case "lost":
             messages = replace(load.messages, expected=100_000, lost=round(100_000 * figure))
             return replace(load, plan=replace(load.plan, url="udp://127.0.0.1:7000"), messages=messages)

@@ -543,6 +543,8 @@ AT_LIMIT = {
     "lost": "unknown",
     "connected": "exact",
     "achieved": "exact",
+    "finished": "exact",
+    "written": "exact",
 }
 """What each figure says of a server that the generator could not follow."""
 

@@ -112,8 +112,8 @@ def test_the_summary_says_each_answer_and_counts_the_claims_by_verdict() -> None
     findings = exported(made_run()).findings
     question = replace(findings.scenarios[0], name="echo", sentence="Take [this] " + 40 * "and that ")
     claims = (
-        ClaimEntry(id="A1", text="", verdict="confirmed", reason="", checks=()),
-        ClaimEntry(id="A2", text="", verdict="not_testable", reason="", checks=()),
+        ClaimEntry(id="A1", text="", verdict="confirmed", reason="", checks=(), by_script=None),
+        ClaimEntry(id="A2", text="", verdict="not_testable", reason="", checks=(), by_script=None),
     )
     entry = site.make_entry(replace(findings, question="Who?", scenarios=(question,), claims=claims), {}, 1, "")
     newer = replace(entry, version=2, claims=(*entry.claims, replace(entry.claims[0], name="A3")))

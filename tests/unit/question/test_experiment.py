@@ -33,6 +33,7 @@ service-time = "1ms"
 """
 
 
+WRITES = 'workload = "chat"\ngenerator-threads = 1\nmessages = 5\n'
 ECHO = 'workload = "echo"\ngenerator-threads = 2'
 
 
@@ -266,6 +267,16 @@ def test_it_is_frozen() -> None:
         (ECHO, 'workload = "chat"\nstart = "at-once"\nround = "1s"', "'at-once' is for a closed loop without rounds"),
         (ECHO, 'workload = "chat"\nstart = "at-once"\nslow-readers = 1', "leave one of them out"),
         (ECHO, 'workload = "chat"\nstart = "soon"', "'soon' is not valid"),
+        (ECHO, 'workload = "echo"\nmessages = 5', "key 'messages': is for the workload chat"),
+        (ECHO, 'workload = "chat"\nmessages = 5', "one thread makes the burst; write generator-threads = 1"),
+        (
+            ECHO,
+            WRITES + 'start = "at-once"',
+            "these clients read nothing, and leave when they have written; leave 'start'",
+        ),
+        (ECHO, WRITES + 'round = "1s"', "leave 'round' out"),
+        (ECHO, 'workload = "chat"\nmessages = 0', "key 'messages'"),
+        ('service-time = "1ms"', 'sigpipe = "ends"', "'ends' is for clients that leave early"),
         (
             "generator-threads = 2",
             'placement = "shared"\nlink = "wan"\nlink-delay = "9ms"',

@@ -57,15 +57,22 @@ def judge(run: Run, level: float = stats.LEVEL) -> tuple[JudgedClaim, ...]:
 
 def decide_claims(claims: Sequence[Claim], evidence: Evidence, level: float) -> tuple[JudgedClaim, ...]:
     """Return the verdicts in the order of the claims."""
-    return tuple(_judge(claim, evidence, level) for claim in claims)
+    return tuple(_judge_both(claim, evidence, level) for claim in claims)
+
+
+def _judge_both(claim: Claim, evidence: Evidence, level: float) -> JudgedClaim:
+    """Judge a claim by its text and, where it has such tests, by the load of its source's own program."""
+    judged = _judge(claim, evidence, level)
+    if claim.script is None:
+        return judged
+    tested_by_script = msgspec.structs.replace(claim, tests=claim.script.tests, script=None, differs="", why="")
+    return replace(judged, by_script=_judge(tested_by_script, evidence, level))
 
 
 def _judge(claim: Claim, evidence: Evidence, level: float) -> JudgedClaim:
     all_steps: Sequence[ClaimComparison] = [step for test in claim.tests for step in list_steps(test, evidence)]
     scenarios = _shorten_scenarios(evidence)
-    lacking = find_missing_need(claim.needs, evidence, _list_scenarios(all_steps)) or _find_refused(
-        all_steps, evidence.refused
-    )
+    lacking = find_missing_need(claim.needs, evidence, _list_scenarios(all_steps)) or _find_refused(all_steps, evidence)
     if lacking:
         return JudgedClaim(claim, "not_testable", lacking, (), None, {}, scenarios)
     tests, planned, left_out = _plan_tests(claim, evidence)
@@ -170,9 +177,16 @@ def _shorten_scenarios(evidence: Evidence) -> Mapping[str, str]:
     }
 
 
-def _find_refused(planned: Sequence[ClaimComparison], refused: Mapping[str, str]) -> Refused | None:
-    named = {str(name) for step in planned for cells in step.all_cells for name in cells.at.get(CONTESTANT, ())}
-    reasons = {name: refused[name] for name in sorted(named.intersection(refused))}
+def _find_refused(planned: Sequence[ClaimComparison], evidence: Evidence) -> Refused | None:
+    """Return the servers that are in no claim. Where clients never read, none can be wronged by mixed frames."""
+    named = {
+        str(name)
+        for step in planned
+        for cells in step.all_cells
+        if not evidence.parts[cells.scenario].scenario.is_unread
+        for name in cells.at.get(CONTESTANT, ())
+    }
+    reasons = {name: evidence.refused[name] for name in sorted(named.intersection(evidence.refused))}
     return Refused(reasons) if reasons else None
 
 

@@ -55,6 +55,19 @@ class Unsteady(msgspec.Struct, frozen=True):
     trials: int
 
 
+class Unread(msgspec.Struct, frozen=True):
+    """A contestant at a level whose clients write and never read: the share of clients that `finished`, mean over its
+    trials; the messages that those wrote, median over its trials; and in how many trials a client that left `ended` the
+    server."""
+
+    contestant: Name
+    level: Name
+    trials: int
+    finished: float
+    written_per_second: float
+    ended: int
+
+
 class Noted(msgspec.Struct, frozen=True):
     """An audit of the kind `note` that failed for a contestant in `trials` of its trials; the detail of most."""
 

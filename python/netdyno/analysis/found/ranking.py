@@ -14,9 +14,12 @@ from netdyno.kit.statistics.stats import Better, Comparison
 from netdyno.model.base import Name
 from netdyno.model.trial import Status
 
-RankingVerdict = Literal["winner", "equal", "undecided", "not_enough_blocks", "unopposed", "no_data", "flip"]
+RankingVerdict = Literal[
+    "winner", "equal", "undecided", "not_enough_blocks", "unopposed", "no_data", "not_ranked", "flip"
+]
 """`equal`: none is proven best, and some are shown to be as good as the best, within the margin. `undecided`: none is
-shown to be. `flip`: the question is where the winner changes; there is no ranking over all levels."""
+shown to be. `not_ranked`: its clients never read, so no figure is a server's. `flip`: the question is where the winner
+changes; there is no ranking over all levels."""
 
 
 class Censored(msgspec.Struct, frozen=True):

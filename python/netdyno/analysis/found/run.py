@@ -31,6 +31,7 @@ from netdyno.analysis.found.notices import (
     ThreadEach,
     UnevenThreads,
     Unranked,
+    Unread,
     Unsafe,
     Unsteady,
     WarmedUp,
@@ -123,6 +124,8 @@ class ScenarioFindings(msgspec.Struct, frozen=True):
     """The verdicts on contestants that could use another number of cores, each group by itself."""
     company: Company | None = None
     """None where the machine was every trial's own."""
+    unread: tuple[Unread, ...] = ()
+    """Empty where clients read."""
     instruments: tuple[Name, ...] = ()
     """Foreign load programs that reported figures of it themselves (docs/adr/instruments.md)."""
 

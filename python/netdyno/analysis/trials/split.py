@@ -21,7 +21,7 @@ from netdyno.model.trial import Traced, Trial
 
 class ScenarioTrials(msgspec.Struct, frozen=True):
     """A scenario with its trials. Unsafe programs, and those that are no contestants, are in `unsafe` and `unranked`
-    alone, and twins in `twins` alone."""
+    alone, except where clients never read and nothing is ranked; twins are in `twins` alone."""
 
     scenario: Scenario
     seed: int
@@ -73,7 +73,8 @@ def select_part(run: Run, scenario: Scenario) -> ScenarioTrials:
 def _make_part(run: Run, safe: Run, scenario: Scenario, saturated: Sequence[Saturated]) -> ScenarioTrials:
     name = scenario.name
     all_trials = [trial for trial in run.trials if trial.scenario == name]
-    trials = tuple(trial for trial in safe.trials if trial.scenario == name)
+    unread = scenario.is_unread  # what frames are mixed is read by none, and nothing is ranked: all stand together
+    trials = tuple(trial for trial in (all_trials if unread else safe.trials) if trial.scenario == name)
     cores, quota = run.environment.get("cores_allowed"), run.environment.get("limit.cpu_quota_cores")
     wrong, no_contestants = unranked.list_unsafe(run), unranked.list_unranked(run)
     return ScenarioTrials(
@@ -82,7 +83,7 @@ def _make_part(run: Run, safe: Run, scenario: Scenario, saturated: Sequence[Satu
         search=run.experiment.capacity,
         contestants=_list_names(trials),
         trials=trials,
-        ranked=_list_ranked(trials),
+        ranked=() if unread else _list_ranked(trials),
         twins=tuple(twin for twin in safe.twins if twin.scenario == name),
         traced=tuple(traced for traced in safe.traced if traced.scenario == name),
         saturated=tuple(limit for limit in saturated if limit.scenario == name),
@@ -90,7 +91,11 @@ def _make_part(run: Run, safe: Run, scenario: Scenario, saturated: Sequence[Satu
         about=safe.about,
         cores_allowed=cores if isinstance(cores, int) else None,
         quota_cores=quota if isinstance(quota, float | int) else None,
-        unsafe={server: tuple(trial for trial in all_trials if trial.contestant == server) for server in sorted(wrong)},
+        unsafe={
+            server: tuple(trial for trial in all_trials if trial.contestant == server)
+            for server in sorted(wrong)
+            if not unread
+        },
         why_unsafe=wrong,
         unranked={server: what for server, what in sorted(no_contestants.items()) if server in _list_names(all_trials)},
     )

@@ -95,14 +95,16 @@ class Process:
         pass_fds: Sequence[int] = (),
         traceable: bool = False,
         kept: bool = False,
+        joins_session: bool = False,
         stdin: int = subprocess.DEVNULL,
     ) -> None:
         """Start it with its output going to a file; one that `talks` has its stdout read line by line instead. `name`
         is its name in error texts; a fault of the "server" is a ServerError. `realtime` puts it before everything else
         on its cores (SCHED_FIFO at `priority`, sched(7)). One that is `traceable` lets any program of the same user
         trace it, which Yama otherwise allows its ancestors only (PR_SET_PTRACER, prctl(2)). One that is `kept` runs
-        under a keeper, whose process stands for it here (measure/machine/keeper.py). Raises TrialError when it cannot
-        be started."""
+        under a keeper, whose process stands for it here (measure/machine/keeper.py). One that `joins_session` competes
+        for cores with other such programs as the threads of one program do, where others have a session of their own
+        and with it a share of the cores (autogroup, sched(7)). Raises TrialError when it cannot be started."""
         self.name = name
         self._error = ServerError if name == "server" else TrialError
         given = program_settings.choose()
@@ -135,7 +137,8 @@ class Process:
                     stderr=output,
                     env=given.environment,
                     pass_fds=tuple(pass_fds),
-                    start_new_session=True,
+                    start_new_session=not joins_session,
+                    process_group=0 if joins_session else None,
                     preexec_fn=prepare,
                 )
             except OSError as error:

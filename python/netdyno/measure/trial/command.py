@@ -76,6 +76,8 @@ def build_load_command(
 ) -> list[str]:
     """Return the command of the generator with the load of the cell and so many cores; the caller adds its output
     files. `reconnects`: `may_reconnect`."""
+    if settings.messages is not None:
+        return _build_write_only_command(generator, endpoint, settings)
     requested = settings.generator_threads
     threads = min(cores, most_generator_threads(settings)) if requested == CORES else requested
     return [
@@ -90,6 +92,17 @@ def build_load_command(
         *("--connect-rate", _format_number(settings.connect_rate), "--threads", str(threads)),
         *_format_share(settings),
         *_format_load(endpoint, settings, seed),
+    ]
+
+
+def _build_write_only_command(generator: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
+    """Return the command of clients that write and never read, which has no window and no answers."""
+    return [
+        *(*generator, *_format_target(endpoint, settings)),
+        *_format_messages(settings),
+        *("-c", str(settings.connections), "--messages", str(settings.messages)),
+        *("--every", format_duration(settings.every_s), "--nodelay", settings.nodelay),
+        *("--connect-timeout", format_duration(settings.connect_timeout_s)),
     ]
 
 

@@ -88,7 +88,15 @@ def measure(
     """Run the load and return its result; `watch` gets the events of its window. `program` is its name in a reason:
     "generator" or "client NAME". A load without a single right reply is a result too. Raises TrialError when either
     program fails."""
-    limit_s = connect_limit_s(settings) + settings.warmup_s + settings.duration_s + settings.timeout_s + context.slack_s
+    may_end = settings.is_write_only
+    limit_s = (
+        connect_limit_s(settings)
+        + write_limit_s(settings)
+        + settings.warmup_s
+        + settings.duration_s
+        + settings.timeout_s
+        + context.slack_s
+    )
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb"), prepare_result_file(context) as result, log.section(program, command) as output:
         full_command = [*command, "--json", str(result), "--events-fd", str(writing)]
@@ -99,6 +107,7 @@ def measure(
                 output,
                 name=program,
                 realtime=context.pinning.realtime,
+                joins_session=settings.is_write_only,
                 pass_fds=[writing],
             )
         finally:
@@ -106,9 +115,16 @@ def measure(
         with generator:
             try:
                 with keep_punctual(context.pinning.harness, realtime=context.is_punctual):
-                    serving = _follow(generator, server, LineReader(reading, program), watch, context, limit_s)
+                    serving = _follow(
+                        generator, server, LineReader(reading, program), watch, context, limit_s, may_end=may_end
+                    )
                 load = read_result(generator, result, context.decode) if serving else None
-                if load is not None and load.messages.received == 0 and server.wait(time.monotonic() + NEWS_S):
+                if (
+                    load is not None
+                    and not may_end
+                    and load.messages.received == 0
+                    and server.wait(time.monotonic() + NEWS_S)
+                ):
                     load = None
                 if load is not None:
                     watch.generator_ended()
@@ -133,6 +149,16 @@ def make_end_error(server: Process) -> ServerError:
     code = server.exit_code()
     error = KilledError if code == KILLED else ServerError
     return error(f"the server ended with {describe_exit(code)} under load{server.read_last_line()}")
+
+
+WRITE_SLOWDOWN = 100
+"""The factor by which clients that write and never read may be slower than their pace: hundreds of threads of a server
+that broadcasts take their core."""
+
+
+def write_limit_s(settings: Settings) -> float:
+    """Return the time limit for the writes of clients that read nothing, in seconds; 0 for all others."""
+    return WRITE_SLOWDOWN * settings.messages * settings.every_s if settings.messages is not None else 0.0
 
 
 def connect_limit_s(settings: Settings) -> float:
@@ -170,13 +196,20 @@ def prepare_result_file(context: TrialContext, name: str = "result") -> Iterator
 
 
 def _follow(
-    generator: Process, server: Process, events: LineReader, watch: LoadListener, context: TrialContext, limit_s: float
+    generator: Process,
+    server: Process,
+    events: LineReader,
+    watch: LoadListener,
+    context: TrialContext,
+    limit_s: float,
+    *,
+    may_end: bool = False,
 ) -> bool:
-    """Handle events until the load has ended; return False when the server ends first. Raises TrialError when time is
-    up. Reaps neither (pinning.keep_punctual)."""
+    """Handle events until the load has ended; return False when the server ends first, unless it may. Raises TrialError
+    when time is up. Reaps neither (pinning.keep_punctual)."""
     deadline = time.monotonic() + limit_s
     poll = select.poll()  # lighter than a selector, as this runs within the window
-    for descriptor in (generator.pidfd, server.pidfd, events.fd):
+    for descriptor in (generator.pidfd, *(() if may_end else (server.pidfd,)), events.fd):
         poll.register(descriptor, select.POLLIN)
     following = True
     while following:

@@ -17,7 +17,7 @@ import msgspec
 from netdyno.kit import quantities, url
 from netdyno.kit.utc_now import utc_now
 from netdyno.measure.audits import of_trial as audits
-from netdyno.measure.machine import control_group, orphans, server_proc
+from netdyno.measure.machine import control_group, jit, orphans, server_proc
 from netdyno.measure.machine.control_group import ControlGroup, Limits, NoControlGroupError
 from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, derive_terms, make_network
 from netdyno.measure.machine.pinning import apply_placement, count_generator_cores, count_server_cores
@@ -68,6 +68,9 @@ while they are all there."""
 FOUND_THERE = "an already running server keeps its own cores"
 LONGEST_LOG_NAME = 200
 """Characters, without those of each program's part (NAME_MAX, limits.h); place and block distinguish logs."""
+COLD_WARMUP_S = 1.0
+"""Five times as long as the first reply of a JVM takes at rest; of what runs as machine code from the start, none needs
+it (docs/adr/warm-up.md)."""
 LEFT_BEHIND = "left_behind"
 """The key in the totals of a server's stand-in for the number of programs that it had to end."""
 CLOSING_S = 0.2
@@ -83,6 +86,7 @@ class TrialMeasurements(msgspec.Struct, frozen=True):
     kernel: dict[str, int]
     relay: RelayTotals | None
     audits: tuple[Audit, ...]
+    ended_by: str = ""
 
 
 class ReadyLine(msgspec.Struct, frozen=True):
@@ -164,7 +168,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: T
             raise NoNetworkError(reason)
         place = NetworkNeeds(context.pinning, log, derive_seed(cell, context), context.network)
         with make_network(transports.of(contestant), cell_settings, place) as network:
-            measured = _measure(prepared, network)
+            measured = _choose_measurement(cell_settings)(prepared, network)
     except (NoNetworkError, NoControlGroupError) as missing:
         log.note(f"skipped: {missing}")
         return msgspec.structs.replace(base, reason=str(missing))
@@ -174,6 +178,15 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: T
     except TrialError as failure:
         return fail(prepared, failure, time.monotonic() - started)
     return conclude(prepared, measured, time.monotonic() - started)
+
+
+def _choose_measurement(cell_settings: Settings) -> Callable[[PreparedTrial, Network], TrialMeasurements]:
+    """Return the way to measure a cell. Clients that never read have a module of their own, which needs this one."""
+    if not cell_settings.is_write_only:
+        return _measure
+    from netdyno.measure.trial.write_only import measure_writes
+
+    return measure_writes
 
 
 def record_loss(
@@ -244,6 +257,8 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
     ):
         lines = server.lines()
         ready = wait_ready(server, lines, context, contestant, network)
+        prepared = lengthen_warmup(prepared, ready)
+        cell_settings = prepared.settings
         watch = watch_server(
             prepared,
             ready,
@@ -302,6 +317,17 @@ def describe_memory_kill(settings: Settings) -> str:
 def start_server(command: Sequence[str], contestant: Contestant, context: TrialContext, output: IO[bytes]) -> Process:
     """Start a server whose work is to be charged to it: under a keeper, or its stand-in."""
     return Process(command, context.pinning.server, output, talks=True, kept=not contestant.has_stand_in)
+
+
+def lengthen_warmup(prepared: PreparedTrial, ready: ReadyLine) -> PreparedTrial:
+    """Return the trial with COLD_WARMUP_S where the server compiles as it runs and its own warm-up was not measured, as
+    in a run of few blocks: it would be cold for the whole window of a short trial."""
+    settings = prepared.settings
+    is_cold = prepared.base.warmup is None and settings.warmup_s < COLD_WARMUP_S and jit.compiles(ready.pid)
+    if not is_cold:
+        return prepared
+    longer = msgspec.structs.replace(settings, warmup_s=COLD_WARMUP_S)
+    return msgspec.structs.replace(prepared, settings=longer)
 
 
 def watch_server(

@@ -35,6 +35,7 @@ from netdyno.measure.trial.trial import (
     conclude,
     fail,
     judge,
+    lengthen_warmup,
     load_program,
     prepare,
     read_observation,
@@ -269,6 +270,7 @@ class Stand:
         cell, settings = self.prepared.cell, self.prepared.settings
         contestant, context = self.prepared.contestant, self.prepared.context
         self._ready = wait_ready(self.server, self._lines, context, contestant, MACHINE)
+        self.prepared = lengthen_warmup(self.prepared, self._ready)
         self.watch = watch_server(self.prepared, self._ready, self.server, MACHINE)
         self._kernel_ready = self._kernel_warm = self.watch.take_kernel()
         sliced = msgspec.structs.replace(settings, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)

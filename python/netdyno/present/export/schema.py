@@ -32,6 +32,7 @@ from netdyno.analysis.found.notices import (
     ThreadEach,
     UnevenThreads,
     Unranked,
+    Unread,
     Unsafe,
     Unsteady,
     WarmedUp,
@@ -215,6 +216,7 @@ class QuestionEntry(Frozen):
     work: tuple[Work, ...]
     whys: tuple[Why, ...]
     ending: EndOfBlocks | None
+    unread: tuple[Unread, ...]
     unsafe: tuple[Unsafe, ...]
     unranked: tuple[Unranked, ...]
     absent: tuple[Name, ...]
@@ -251,14 +253,25 @@ class CheckEntry(Frozen):
     is_short_of_published: bool
 
 
+class ScriptVerdict(Frozen):
+    """The verdict on a claim by the load of its source's own program, the reason where there is none, and the
+    comparisons behind it."""
+
+    verdict: ClaimVerdict
+    reason: Quoted
+    checks: tuple[CheckEntry, ...]
+
+
 class ClaimEntry(Frozen):
-    """A claim with its verdict, the reason where there is none, and the comparisons behind it."""
+    """A claim with its verdict, the reason where there is none, and the comparisons behind it. `by_script`: the same
+    by the load of the source's own program; null where the claim has no tests of it."""
 
     id: Name
     text: Quoted
     verdict: ClaimVerdict
     reason: Quoted
     checks: tuple[CheckEntry, ...]
+    by_script: ScriptVerdict | None
 
 
 class ControlEntry(Frozen):

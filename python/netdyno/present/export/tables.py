@@ -170,6 +170,22 @@ def _list_details(question: QuestionEntry) -> Iterator[TableRow]:
             yield {"table": "work", **about, "metric": metric, **value_row, "unit": METRICS[metric].unit.name}
         for call, per_message in work.calls.items():
             yield {"table": "work", **about, "metric": call, "unit": "1/message", "value": per_message}
+    for cell in question.unread:
+        about = {"contestant": cell.contestant, "level": cell.level}
+        figures = {
+            "finished": cell.finished,
+            "written": cell.written_per_second,
+            "server-ended": cell.ended / cell.trials,
+        }
+        for metric, value in figures.items():
+            yield {
+                "table": "unread",
+                **about,
+                "metric": metric,
+                "value": value,
+                "count": cell.trials,
+                "unit": METRICS[metric].unit.name,
+            }
     for unsafe in question.unsafe:
         about = {"contestant": unsafe.contestant, "level": unsafe.level, "text": unsafe.why}
         for name in ("wrong", "expected", "lost", "duplicated", "reordered", "corrupt", "streams"):

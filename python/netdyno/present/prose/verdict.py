@@ -36,6 +36,7 @@ from netdyno.present.prose import (
     turns,
     uneven_threads,
     unranked,
+    unread,
     warmups,
 )
 from netdyno.present.prose.statuses import STATUS_WORDS
@@ -46,6 +47,7 @@ BADGES: Mapping[RankingVerdict, str] = {
     "not_enough_blocks": "Not enough blocks",
     "unopposed": "Nothing to compare",
     "no_data": "No valid trial",
+    "not_ranked": unread.HEADLINE,
     "flip": "Where the winner changes",
 }
 """The badge of a verdict that recommends none."""
@@ -105,6 +107,8 @@ def _answer_flips(findings: ScenarioFindings) -> AnswerText | None:
 
 
 def _answer_verdict(findings: ScenarioFindings) -> AnswerText:
+    if findings.verdict == "not_ranked":
+        return AnswerText(unread.HEADLINE, unread.WHY_NOT_RANKED, faults.name_separately_ranked(findings.faulty))
     if findings.verdict == "no_data":
         headline, nothing = "No valid trial", "No trial of this workload was valid, so there is no answer."
         if _list_without_figure(findings):

@@ -55,6 +55,14 @@ def describe_outcome(result: JudgedClaim) -> str:
     return text if len(result.checks) == 1 else f"{text}{_list_outcomes(result)}"
 
 
+def describe_by_script(result: JudgedClaim) -> str:
+    """Describe the verdict by the load of the source's own program, and why it says what it says; empty without one."""
+    if result.by_script is None or result.claim.script is None:
+        return ""
+    found = describe_outcome(result.by_script)
+    return f"by its script: {name_verdict(result.by_script)}; {found}. {result.claim.script.because}"
+
+
 def _list_outcomes(result: JudgedClaim) -> str:
     counts = Counter(check.outcome for check in result.checks)
     counted = [

@@ -23,7 +23,7 @@ from netdyno.model.run import Run
 from netdyno.present import templates
 from netdyno.present.export.collect import collect
 from netdyno.present.prose import environment as surroundings
-from netdyno.present.prose import exclusions, loss, repeat, verdict, verdicts
+from netdyno.present.prose import exclusions, loss, repeat, unread, verdict, verdicts
 from netdyno.present.prose import profile as profile_prose
 from netdyno.present.prose import scaling as scaling_words
 from netdyno.present.prose.statuses import STATUS_WORDS
@@ -106,6 +106,7 @@ def _show_findings(
         "windows": quantities.listed([quantities.duration(1e9 * window) for window in analysis.windows_s]),
         "claims": views.present_claims(analysis.claims, analysis.scenarios),
         "verdicts": verdicts.summarise_claims(analysis.claims),
+        "unread_explained": unread.EXPLAINED,
         "scenarios": [
             views.present_scenario(scenario, looks, number) for number, scenario in enumerate(analysis.scenarios, 1)
         ],

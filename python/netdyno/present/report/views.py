@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from netdyno.analysis.found.cells import CellFigures, Estimate, LossOfTrial
-from netdyno.analysis.found.notices import Unsafe
+from netdyno.analysis.found.notices import Unread, Unsafe
 from netdyno.analysis.found.ranking import Standing
 from netdyno.analysis.found.run import AuditTally, ScenarioFindings
 from netdyno.kit import quantities
@@ -18,7 +18,18 @@ from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ComparisonResult, JudgedClaim
 from netdyno.present.prose import claims as claim_words
-from netdyno.present.prose import company, ground, languages, ranking, replies, stopping, unranked, verdict, verdicts
+from netdyno.present.prose import (
+    company,
+    ground,
+    languages,
+    ranking,
+    replies,
+    stopping,
+    unranked,
+    unread,
+    verdict,
+    verdicts,
+)
 from netdyno.present.prose import loss as loss_words
 from netdyno.present.prose import scaling as scaling_words
 from netdyno.present.report import associations, panels, scaling, scoreboard
@@ -89,6 +100,7 @@ class ScenarioView(msgspec.Struct, frozen=True):
     """The reason why a part of the ranking is separate, by its first contestant."""
     marked: bool
     trials: ReportTable | None
+    unread: ReportTable | None
     unsafe: ReportTable | None
     unsafe_explained: str
     ended: str
@@ -138,12 +150,22 @@ def present_scenario(findings: ScenarioFindings, looks: Styles, number: int) -> 
         apart=_explain_separate_ranking(findings),
         marked=any(cell.marked for cell in findings.cells),
         trials=_tabulate_trials(findings) if findings.may_lose else None,
+        unread=ReportTable(unread.HEADINGS, tuple(map(_make_unread_row, findings.unread))) if findings.unread else None,
         unsafe=ReportTable(unranked.HEADINGS, tuple(map(_make_unsafe_row, findings.unsafe)))
         if findings.unsafe
         else None,
         unsafe_explained=unranked.explain_columns(findings.unsafe),
         ended=stopping.explain_end(findings.ending) if findings.ending else "",
         work=behind.make_view(findings),
+    )
+
+
+def _make_unread_row(cell: Unread) -> tuple[str, ...]:
+    contestant, level, *texts = unread.make_row(cell)
+    return (
+        contestant,
+        level,
+        *map(make_sortable, texts, (cell.trials, cell.finished, cell.written_per_second, cell.ended)),
     )
 
 
@@ -219,6 +241,7 @@ def present_claims(judged: Sequence[JudgedClaim], scenarios: Sequence[ScenarioFi
             notes=tuple(
                 text
                 for text in (
+                    verdicts.describe_by_script(judgement).removesuffix("."),
                     claim_words.name_systems(judgement),
                     claim_words.name_difference(judgement),
                     claim_words.name_left_out(judgement),

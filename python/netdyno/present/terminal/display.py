@@ -13,6 +13,7 @@ from netdyno.kit import quantities
 from netdyno.kit.escape import harmless
 from netdyno.measure.run.progress import Progress
 from netdyno.model import outcomes, transports
+from netdyno.model.load_result import WriteOnly
 from netdyno.model.trial import Trial
 from netdyno.present.prose.statuses import STATUS_WORDS
 from netdyno.question.plan import Cell
@@ -52,6 +53,12 @@ def describe_result(trial: Trial) -> str:
     status = outcomes.by_itself(trial)
     if status not in outcomes.RANKED or trial.load is None:
         return f"{STATUS_WORDS[trial.status]}: {trial.reason}"
+    if isinstance(writes := trial.load.write_only, WriteOnly):
+        ended = ", and ended the server" if trial.ended_by else ""
+        return (
+            f"{quantities.whole(writes.per_second)}/s written, {writes.finished} of {trial.load.plan.connections} "
+            f"clients finished{ended}"
+        )
     response = trial.load.latency.response_ns
     p99 = f"{quantities.whole(response.p99 / 1000)} us" if response.count else quantities.DASH
     lost = transports.share_lost(trial.load)

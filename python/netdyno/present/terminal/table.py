@@ -42,6 +42,7 @@ from netdyno.present.prose import (
     turns,
     uneven_threads,
     unranked,
+    unread,
     verdict,
     verdicts,
     warmups,
@@ -55,6 +56,7 @@ STYLES: dict[RankingVerdict, str] = {
     "not_enough_blocks": "bold yellow",
     "unopposed": "bold",
     "no_data": "bold red",
+    "not_ranked": "bold",
     "flip": "bold green",
 }
 CLAIM_STYLES: dict[ClaimVerdict, str] = {
@@ -109,6 +111,8 @@ def _draw_claims(analysis: Analysis) -> Table:
     for result in analysis.claims:
         endings = stopping.explain_undecided_claim(result, analysis.scenarios)
         lines = [Text(result.claim.text), Text(f"here: {verdicts.describe_outcome(result)}", style="dim")]
+        if by_script := verdicts.describe_by_script(result):
+            lines.append(Text(by_script, style="dim"))
         if result.claim.published:
             lines.append(Text(f"published: {verdicts.quote_published(result.claim, PUBLISHED_SHOWN)}", style="dim"))
         lines += [
@@ -172,6 +176,8 @@ def draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
     parts += [Text(text, style="yellow") for text in noticed]
     if findings.pairs:
         parts += [Text(), _draw_pairs(findings), Text(_explain_pairs(findings), style="dim")]
+    if findings.unread:
+        parts += [_draw_unread(findings), Text(unread.EXPLAINED, style="dim")]
     if findings.unsafe:
         parts += [Text(), *(Text(text, style="bold red") for text in unranked.explain_unsafe(findings.unsafe))]
         parts += [_draw_unsafe(findings), Text(unranked.explain_columns(findings.unsafe), style="dim")]
@@ -208,6 +214,17 @@ def _draw_unsafe(findings: ScenarioFindings) -> Table:
         counts = (unranked.format_lost(row), f"{row.corrupt:,}", f"{row.streams:,}")
         table.add_row(row.contestant, row.level, wrong, *counts)
     return _keep_whole(table)
+
+
+def _draw_unread(findings: ScenarioFindings) -> Table:
+    table = _make_table()
+    _add_names(table, "contestant", [row.contestant for row in findings.unread])
+    table.add_column("load", overflow="fold", min_width=12)
+    for heading in unread.HEADINGS[2:]:
+        table.add_column(heading, justify="right", overflow="fold")
+    for row in findings.unread:
+        table.add_row(*unread.make_row(row))
+    return table
 
 
 def _explain_pairs(findings: ScenarioFindings) -> str:

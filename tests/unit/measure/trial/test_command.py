@@ -285,6 +285,13 @@ def test_a_client_speaks_with_the_others_unless_the_scenario_says_at_once() -> N
     assert "--start" not in check_command(GENERATOR, URL, at_once)
 
 
+def test_clients_that_never_read_have_no_option_of_a_load_with_answers() -> None:
+    writes = Scenario(name="s", workload="chat", connections=7, messages=3, every_s=0.002, generator_threads=1)
+    command = build_load_command(GENERATOR, URL, settings(writes, {}), 3)
+    assert (value(command, "-c"), value(command, "--messages"), value(command, "--every")) == ("7", "3", "2ms")
+    assert not {"--duration", "--warmup", "--timeout", "--arrivals", "--depth", "--seed"} & set(command)
+
+
 def test_a_load_that_shares_its_cores_never_looks_out_for_the_next_message() -> None:
     """Spinning would take the core of the server."""
 

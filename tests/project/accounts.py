@@ -1,0 +1,62 @@
+"""What is to be said of each verdict on the five studies, from their claims: a chapter of docs/studies.md.
+
+    .venv/bin/python -m tests.project.accounts
+
+writes it there."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from netdyno.kit.paths import ROOT
+from netdyno.model.claim import Claim
+from tests.support.studies import load_study
+
+PAGE = ROOT / "docs" / "studies.md"
+BEGINS = "## The account of each verdict\n"
+INTRODUCTION = """
+Of each claim: what its author would say, what would overturn the verdict, where the source's own program does
+otherwise, what is measured otherwise here, and what was done about it. `.venv/bin/python -m tests.project.accounts`
+writes this chapter from the claims, and a test holds each option that it names against the experiment.
+"""
+WIDTH = 120
+
+
+def render() -> str:
+    """Return the chapter."""
+    return f"{BEGINS}{INTRODUCTION}{''.join(list_lines())}"
+
+
+def list_lines() -> Iterator[str]:
+    for study in load_study("sources").parts:
+        for claim in load_study(study).claims:
+            yield f"\n**{claim.id}** {claim.text}\n\n"
+            for name, sentence in list_sentences(claim):
+                yield f"{fill(f'* {name}: {sentence}')}\n"
+
+
+def list_sentences(claim: Claim) -> Iterator[tuple[str, str]]:
+    """Yield the sentences on a verdict, each with its name."""
+    assert claim.account is not None
+    yield "its author", claim.account.objection
+    yield "overturned by", claim.account.overturn
+    yield "its program", claim.account.program
+    if claim.differs:
+        yield "here", f"{claim.differs[0].upper()}{claim.differs[1:]}."
+    if claim.script is not None:
+        yield "by its script", claim.script.because
+    yield "done", claim.account.answer
+
+
+def fill(text: str) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def write() -> None:
+    before, _, _ = PAGE.read_text().partition(BEGINS)
+    PAGE.write_text(f"{before.rstrip()}\n\n{render()}")
+
+
+if __name__ == "__main__":
+    write()
