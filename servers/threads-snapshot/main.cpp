@@ -18,6 +18,7 @@
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/lock_waits.hpp"
 #include "lib/session/session.hpp"
+#include "servers/_shared/threads/backend_pool.hpp"
 
 namespace netdyno {
 namespace {
@@ -105,7 +106,7 @@ class Connection {
 
 class Server {
  public:
-  explicit Server(const ServerOptions& options) : options_(options) {}
+  explicit Server(const ServerOptions& options) : options_(options), backend_(options) {}
 
   /// Main thread only. Returns on a shutdown signal.
   void accept_until(int stop, int listener) {
@@ -189,7 +190,11 @@ class Server {
           if (!joins_) broadcast(*effect.frame, client);
           break;
         case Effect::Kind::wait:
-          if (!wait_unless_reset(client.fd(), effect.duration)) return false;
+          if (!backend_.empty()) {
+            backend_.ask(effect.duration);
+          } else if (!wait_unless_reset(client.fd(), effect.duration)) {
+            return false;
+          }
           break;
         case Effect::Kind::burn:
           burn_cpu(effect.duration);
@@ -231,6 +236,7 @@ class Server {
 
   const ServerOptions& options_;
   const bool joins_ = options_.workload == Workload::chat && options_.deliveries == DeliveryMode::joined;
+  BlockingBackendPool backend_;
   Counters counters_;
   LockWaits lock_waits_;
   std::mutex mutex_;
@@ -244,7 +250,7 @@ class Server {
 
 int main(int argc, char** argv) {
   using namespace netdyno;
-  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::per_connection);
+  const ServerOptions options = parse_server_options(argc, argv, {ThreadModel::per_connection, Backend::pool});
   const UniqueFd stop = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   Server server{options};

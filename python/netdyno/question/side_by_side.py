@@ -84,6 +84,7 @@ def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[
         "a link lies between load and server": settings.is_apart,
         "several hosts make the load": settings.client_hosts > 1,
         "a capacity is searched, each contestant at rates of its own": bool(scenario.slo),
+        "each server has a backend": settings.has_backend,
         "failed connects are counted": settings.failed_connects == "count",
         "some clients read slowly": settings.slow_readers > 0,
         "clients speak while others connect": settings.start == "at-once",

@@ -35,6 +35,7 @@ from netdyno.measure.machine.server_processes import Origin
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import client_processes
 from netdyno.measure.trial import load as generate
+from netdyno.measure.trial.backend import Backend, find_url, start_backend
 from netdyno.measure.trial.command import (
     adapt_to_server,
     build_client_command,
@@ -226,12 +227,9 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
     cell, cell_settings = prepared.cell, prepared.settings
     contestant, context = prepared.contestant, prepared.context
     log = prepared.log
-    command = [
-        *network.server,
-        *build_server_command(contestant, cell_settings, network.address, cores=count_server_cores(context.pinning)),
-    ]
     with (
-        log.section("server", command) as output,
+        start_backend(cell_settings, network, context, log) as backend,
+        log.section("server", command := _build_command(prepared, network, backend)) as output,
         orphans.end(lambda names: log.note(audits.left_behind(names).detail)) as left_programs,
         start_server(command, contestant, context, output) as server,
     ):
@@ -257,16 +255,30 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
             farewell = take_leave(prepared, server, lines, ready, watch, network.load)
         except GoneServerError as error:
             raise generate.name_end(error, server) from None
+        asked = backend.end() if backend else None
     relay = network.relay.end() if network.relay else None
     observed = _find_observation(watch, load, farewell)
     machine = watch.machine()
     judged = judge(prepared, ready, load, farewell, observed, machine, left_programs, paced=network.paced)
     if relay:
         judged = (*judged, audits.link(relay, cell_settings.link_delay_s))
+    if asked is not None:
+        judged = (*judged, audits.backend(asked, (load, *([farewell.check] if farewell.check else []))))
     reported = observed if ready.observed else None
     return TrialMeasurements(
         load=load, server=reported, machine=machine, kernel=watch.kernel(), relay=relay, audits=judged
     )
+
+
+def _build_command(prepared: PreparedTrial, network: Network, backend: Backend | None) -> list[str]:
+    server = build_server_command(
+        prepared.contestant,
+        prepared.settings,
+        network.address,
+        cores=count_server_cores(prepared.context.pinning),
+        backend=find_url(backend),
+    )
+    return [*network.server, *server]
 
 
 def start_server(command: Sequence[str], contestant: Contestant, context: TrialContext, output: IO[bytes]) -> Process:
