@@ -148,8 +148,8 @@ def test_without_its_backend_it_ends(contestant: Contestant, workload: str) -> N
             backend.accept_all()
             for connection in backend.connections:
                 connection.close()
-            with suppress(OSError), Client(server.address) as client:  # it may have ended by now
-                client.send(wire.frame(wire.request(1, b"s", 1)))
+            with suppress(OSError), socket.create_connection(server.address) as client:  # it may have ended by now
+                client.sendall(wire.frame(wire.request(1, b"s", 1)))
             assert server.process.wait(PATIENCE_S) == 1
             assert "the backend closed a connection" in server.stderr()
     ended = run(contestant.command, *options)
