@@ -26,8 +26,16 @@ std::optional<ThreadModel> read_thread_model(std::string_view word) {
   return std::nullopt;
 }
 
+/// Takes a word and the comma before it off the end of what a server offers.
+bool take_offer(std::string_view& offered, std::string_view word) {
+  if (!offered.ends_with(word)) return false;
+  offered.remove_suffix(word.size());
+  return true;
+}
+
 [[noreturn]] void print_usage() {
-  std::fputs("usage: netdyno-launch NAME any|one|per-connection[,tls] PROGRAM [ARGUMENT...] -- [OPTION...]\n", stderr);
+  std::fputs("usage: netdyno-launch NAME any|one|per-connection[,tls][,pool] PROGRAM [ARGUMENT...] -- [OPTION...]\n",
+             stderr);
   std::exit(2);
 }
 
@@ -40,17 +48,16 @@ int main(int argc, char** argv) {
   const auto separator =
       std::find_if(arguments.begin(), arguments.end(), [](const char* text) { return std::string_view{text} == "--"; });
   if (separator == arguments.end() || separator - arguments.begin() < 4) print_usage();
-  constexpr std::string_view encrypts = ",tls";
   std::string_view model{arguments[2]};
-  const bool has_tls = model.ends_with(encrypts);
-  if (has_tls) model.remove_suffix(encrypts.size());
+  const Backend backend = take_offer(model, ",pool") ? Backend::pool : Backend::none;
+  const bool has_tls = take_offer(model, ",tls");
   const auto threads = read_thread_model(model);
   if (!threads) print_usage();
 
   std::vector<const char*> command_line{arguments[1]};
   command_line.insert(command_line.end(), separator + 1, arguments.end());
   const ServerOptions options =
-      parse_server_options(static_cast<int>(command_line.size()), command_line.data(), *threads);
+      parse_server_options(static_cast<int>(command_line.size()), command_line.data(), {*threads, backend});
   if (options.tls && !has_tls) usage_error(arguments[1], std::string{"--tls: "} + arguments[1] + " has no TLS");
   std::string resolved = format_resolved(options);
 

@@ -17,6 +17,6 @@ inline bool speaks_http(Workload workload) { return workload == Workload::http |
 enum class WriteMode { gathered, split };
 enum class DeliveryMode { joined, single };
 enum class Audience { others, all };
-enum class ServiceKind { wait, cpu };
+enum class ServiceKind { wait, cpu, backend };
 
 }  // namespace netdyno

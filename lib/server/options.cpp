@@ -26,11 +26,31 @@ void add_stream_options(CommandLine& line, ServerOptions& options) {
       .type_name("FILE");
 }
 
+void add_pool_options(CommandLine& line, ServerOptions& options) {
+  add_url(line, "--backend", options.backend, {"tcp"}, "service kind backend: the server that each request asks");
+  line.add_number("--pool", options.pool, 1, 16384, "service kind backend: connections to it");
+}
+
+/// Empty where the backend and its pool are there, or not asked for.
+std::string why_not_backend(const ServerOptions& options, Backend offered, const std::string& program) {
+  const bool asks = options.service_kind == ServiceKind::backend;
+  if (asks && offered == Backend::none)
+    return "--service-kind backend: " + program + " has no pool of connections to a backend";
+  if (asks && options.backend.port == 0) return "--service-kind backend needs --backend tcp://HOST:PORT";
+  if (!asks && options.backend.port != 0) return "--backend needs --service-kind backend";
+  return {};
+}
+
 void add_message_options(CommandLine& line, ServerOptions& options) {
   line.add_number("--peers", options.peers, std::size_t{1}, std::size_t{1} << 20, "clients that may be known at once");
   add_duration(line, "--peer-timeout", options.peer_timeout, "silence after which a client is forgotten");
   add_bytes(line, "--socket-buffer", options.socket_buffer, {1, 1ULL << 30},
             "SO_RCVBUF and SO_SNDBUF (default: the system's)");
+}
+
+std::string_view format_kind(ServiceKind kind) {
+  if (kind == ServiceKind::backend) return "backend";
+  return kind == ServiceKind::cpu ? "cpu" : "wait";
 }
 
 /// The address that a server listens at by default.
@@ -42,7 +62,7 @@ Url default_listen(const std::string& transport) {
 
 }  // namespace
 
-ServerOptions parse_server_options(int argc, const char* const* argv, ThreadModel threads, const std::string& transport,
+ServerOptions parse_server_options(int argc, const char* const* argv, Offered offered, const std::string& transport,
                                    const std::function<void(CommandLine&)>& add_own) {
   ServerOptions options;
   options.listen = default_listen(transport);
@@ -62,8 +82,10 @@ ServerOptions parse_server_options(int argc, const char* const* argv, ThreadMode
                {{"joined", DeliveryMode::joined}, {"single", DeliveryMode::single}},
                "what waits for a recipient of chat leaves in one system call, or each message in its own");
   add_duration(line, "--service-time", options.service_time, "service time of a request of rpc or http");
-  add_choice(line, "--service-kind", options.service_kind, {{"wait", ServiceKind::wait}, {"cpu", ServiceKind::cpu}},
-             "spend the service time waiting or burning CPU");
+  add_choice(line, "--service-kind", options.service_kind,
+             {{"wait", ServiceKind::wait}, {"cpu", ServiceKind::cpu}, {"backend", ServiceKind::backend}},
+             "spend the service time waiting, burning CPU, or asking a backend for it");
+  if (offered.backend == Backend::pool) add_pool_options(line, options);
   add_bytes(line, "--max-frame", options.max_frame, {1, 1ULL << 30}, "longest message accepted");
   add_bytes(line, "--outbox-limit", options.outbox_limit, {1, 1ULL << 40},
             "bytes that may wait for one reader before it is closed");
@@ -78,7 +100,9 @@ ServerOptions parse_server_options(int argc, const char* const* argv, ThreadMode
   if (!options.tls_file.empty() && options.workload == Workload::chat)
     usage_error(program, "--tls: a message of chat would be encrypted for each recipient, which no server here does");
   if (options.peer_timeout.count() <= 0) usage_error(program, "--peer-timeout must be longer than 0");
-  if (const auto why = why_not_threads(threads, program, options.threads); !why.empty()) usage_error(program, why);
+  if (const auto why = why_not_threads(offered.threads, program, options.threads); !why.empty())
+    usage_error(program, why);
+  if (const auto why = why_not_backend(options, offered.backend, program); !why.empty()) usage_error(program, why);
   if (!options.tls_file.empty()) options.tls = load_tls_layer(options.tls_file);
   return options;
 }
@@ -96,10 +120,15 @@ std::string format_resolved(const ServerOptions& options) {
       {"audience", options.audience == Audience::all ? "all" : "others"},
       {"deliveries", options.deliveries == DeliveryMode::single ? "single" : "joined"},
       {"service_time_ns", options.service_time.count()},
-      {"service_kind", options.service_kind == ServiceKind::cpu ? "cpu" : "wait"},
+      {"service_kind", format_kind(options.service_kind)},
       {"max_frame", options.max_frame},
       {"outbox_limit", options.outbox_limit},
   };
+  if (options.service_kind == ServiceKind::backend) {
+    resolved["backend_host"] = options.backend.host;
+    resolved["backend_port"] = options.backend.port;
+    resolved["pool"] = options.pool;
+  }
   if (!options.tls_file.empty()) resolved["tls"] = options.tls_file;
   return resolved.dump();
 }

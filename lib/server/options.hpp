@@ -16,6 +16,17 @@ class CommandLine;
 /// How many threads a model can have; a value that the model cannot have is refused, never ignored.
 enum class ThreadModel { any, one, per_connection };
 
+/// Whether a server has a pool of connections to a backend, which its requests can wait for.
+enum class Backend { none, pool };
+
+/// What a server has of the options that not every server has.
+struct Offered {
+  ThreadModel threads;
+  Backend backend;
+  Offered(ThreadModel thread_model, Backend has_backend = Backend::none)
+      : threads(thread_model), backend(has_backend) {}
+};
+
 /// The options that every server takes (the program contract), with their defaults. Some exist for some transports
 /// only, and are refused elsewhere.
 struct ServerOptions : SessionOptions {
@@ -28,6 +39,8 @@ struct ServerOptions : SessionOptions {
   Audience audience = Audience::others;
   DeliveryMode deliveries = DeliveryMode::joined;  // not of ZeroMQ, which joins by itself
   std::size_t outbox_limit = 4 << 20;
+  Url backend{"tcp", "", 0, ""};  // service kind backend: where it is
+  int pool = 10;                  // connections to it
   // Transports without connections (protocol/WIRE.md).
   std::size_t peers = 16384;
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds{30};
@@ -39,7 +52,7 @@ struct ServerOptions : SessionOptions {
 
 /// Parses the command line. Ends the program on `--help` (exit 0) and on an unknown option or a bad value (exit 2, one
 /// clear line on stderr). `transport` is the one that the server speaks; `add_own` adds options of its own.
-ServerOptions parse_server_options(int argc, const char* const* argv, ThreadModel threads,
+ServerOptions parse_server_options(int argc, const char* const* argv, Offered offered,
                                    const std::string& transport = "tcp",
                                    const std::function<void(CommandLine&)>& add_own = {});
 

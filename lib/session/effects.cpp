@@ -31,7 +31,7 @@ void Effects::reply(std::string_view header, std::string_view body) {
 
 void Effects::serve(ServiceKind kind, std::chrono::nanoseconds duration) {
   if (duration.count() == 0) return;
-  list_.push_back({.kind = kind == ServiceKind::wait ? Effect::Kind::wait : Effect::Kind::burn, .duration = duration});
+  list_.push_back({.kind = kind == ServiceKind::cpu ? Effect::Kind::burn : Effect::Kind::wait, .duration = duration});
 }
 
 void burn_cpu(std::chrono::nanoseconds duration) {

@@ -23,7 +23,8 @@ struct Effect {
   enum class Kind {
     write,      // send Effects::bytes(effect) to this connection, in a write of its own
     broadcast,  // send `frame` to the audience
-    wait,       // let `duration` pass before the next effect, without holding up other connections
+    wait,       // let `duration` pass before the next effect, without holding up other connections; with service kind
+                // backend, ask the backend for it
     burn,       // keep this core busy for `duration` (burn_cpu)
     close       // close this connection once the writes before it are sent
   };

@@ -34,6 +34,8 @@ class Options:
         self.service_kind: str = "burn" if values["service_kind"] == "cpu" else "wait"
         self.max_frame: int = values["max_frame"]
         self.outbox_limit: int = values["outbox_limit"]
+        self.backend: tuple[str, int] = (values.get("backend_host", ""), values.get("backend_port", 0))
+        self.pool: int = values.get("pool", 0)
         self.tls: SSLContext | None = load_certificate(values["tls"]) if "tls" in values else None
 
 

@@ -81,7 +81,11 @@ class Server {
             clients_.broadcast(effect.frame, options_.audience == Audience::others ? &client : nullptr);
             break;
           case Effect::Kind::wait:
-            co_await passed(client, effect.duration);
+            if (backend_.empty()) {
+              co_await passed(client, effect.duration);
+            } else {
+              co_await replied(backend_, effect.duration);
+            }
             break;
           case Effect::Kind::burn:
             co_await turn_for_long_work(loop_);
@@ -112,6 +116,7 @@ class Server {
   const ServerOptions& options_;
   Counters counters_;
   Loop<Coroutine> loop_;
+  BackendPool<Coroutine> backend_{loop_, options_};
   UniqueFd listener_;
   UniqueFd signals_;
   std::vector<char> buffer_;  // shared: what a read brought is given to the session before anything waits
@@ -124,7 +129,7 @@ class Server {
 
 int main(int argc, char** argv) {
   using namespace netdyno;
-  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::one);
+  const ServerOptions options = parse_server_options(argc, argv, {ThreadModel::one, Backend::pool});
   UniqueFd signals = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());

@@ -61,7 +61,9 @@ func (c *client) converse() error {
 			case netdyno.Broadcast:
 				c.server.broadcast(effect.Frame, c)
 			case netdyno.Wait:
-				if err := netdyno.WaitUnlessReset(c.connection, effect.Duration); err != nil {
+				if c.server.backend != nil {
+					c.server.backend.Ask(effect.Duration)
+				} else if err := netdyno.WaitUnlessReset(c.connection, effect.Duration); err != nil {
 					return err
 				}
 			case netdyno.Burn:

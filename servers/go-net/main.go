@@ -13,7 +13,7 @@ func main() {
 	signals := netdyno.TerminationSignals()
 	netdyno.UseThreads(options.Threads)
 	listener := netdyno.Listen(options)
-	server := &server{options: options, members: map[*client]struct{}{}}
+	server := &server{options: options, backend: netdyno.ConnectPool(options), members: map[*client]struct{}{}}
 	accepting := make(chan struct{})
 	go func() {
 		server.acceptAll(listener)

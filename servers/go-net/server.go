@@ -10,6 +10,7 @@ import (
 // server is what all connections share. Any goroutine.
 type server struct {
 	options *netdyno.Options
+	backend *netdyno.Pool
 	totals  netdyno.Totals
 
 	mutex    sync.Mutex

@@ -104,7 +104,10 @@ final class Connection {
           members.totals.bytesOut.add(effects.size(i));
         }
         case BROADCAST -> members.broadcast(effects.frame(i), this);
-        case WAIT -> letPass(effects.duration(i), input);
+        case WAIT -> {
+          if (members.backend == null) letPass(effects.duration(i), input);
+          else members.backend.ask(effects.duration(i));
+        }
         case BURN -> CarrierClock.burn(effects.duration(i));
         case CLOSE -> {
           return false;

@@ -4,6 +4,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Phaser;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import netdyno.BackendPool;
 import netdyno.Effects.Frame;
 import netdyno.Options;
 import netdyno.Totals;
@@ -13,6 +14,7 @@ final class Members {
   final Options options;
   final Totals totals;
   final Encryption encryption; // null: without TLS
+  final BackendPool backend; // null: without one
   private final Set<Connection> connections = ConcurrentHashMap.newKeySet();
   private final Set<Connection> listening = ConcurrentHashMap.newKeySet(); // of the chat
   private final Phaser alive = new Phaser(1);
@@ -20,6 +22,7 @@ final class Members {
   Members(Options options, Totals totals) {
     this.options = options;
     encryption = options.tls == null ? null : new Encryption(options, totals);
+    backend = options.backendHost == null ? null : new BackendPool(options);
     this.totals = encryption == null ? totals : totals.behindTls();
   }
 

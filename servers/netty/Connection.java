@@ -206,6 +206,10 @@ final class Connection extends ChannelInboundHandlerAdapter {
           if (!shard.broadcast(effects.frame(i), this, this::goOn)) return;
           break;
         case WAIT:
+          if (shard.backend != null) {
+            shard.backend.ask(effects.duration(i), shard.loop, this::goOn);
+            return;
+          }
           shard.loop.schedule(this::goOn, effects.duration(i), TimeUnit.NANOSECONDS);
           return;
         case BURN:

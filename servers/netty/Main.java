@@ -46,8 +46,9 @@ public final class Main {
     Encryption encryption = options.tls == null ? null : new Encryption(options, totals);
     Totals counted = encryption == null ? totals : totals.behindTls();
     MultiThreadIoEventLoopGroup group = new MultiThreadIoEventLoopGroup(options.threads, EpollIoHandler.newFactory());
+    ReactivePool backend = options.backendHost == null ? null : new ReactivePool(options, group);
     for (EventExecutor loop : group) {
-      shards.put(loop, new Shard((EventLoop) loop, options, counted, shards.values()));
+      shards.put(loop, new Shard((EventLoop) loop, options, counted, backend, shards.values()));
       loop.submit(() -> {}).sync(); // a loop starts its thread with its first task
     }
     ServerBootstrap bootstrap = new ServerBootstrap();

@@ -18,6 +18,7 @@ final class Shard {
   final EventLoop loop;
   final Options options;
   final Totals totals;
+  final ReactivePool backend; // null: without one
   final byte[] scratch; // what a read brought is given to a session before the next one
   private final Collection<Shard> everybody;
   private final Set<Connection> connections = new HashSet<>();
@@ -28,10 +29,11 @@ final class Shard {
   private final CountDownLatch ended = new CountDownLatch(1);
   private boolean stopping;
 
-  Shard(EventLoop loop, Options options, Totals totals, Collection<Shard> everybody) {
+  Shard(EventLoop loop, Options options, Totals totals, ReactivePool backend, Collection<Shard> everybody) {
     this.loop = loop;
     this.options = options;
     this.totals = totals;
+    this.backend = backend;
     this.everybody = everybody;
     scratch = new byte[Math.max(options.readBuffer, options.tls == null ? 0 : Encryption.LARGEST_RECORD)];
   }

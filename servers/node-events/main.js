@@ -3,6 +3,7 @@
 
 const net = require('node:net');
 
+const { BackendPool } = require('../_shared/node/backend.js');
 const { Connection } = require('../_shared/node/connection.js');
 const lifecycle = require('../_shared/node/lifecycle.js');
 const { whenQuiet } = require('../_shared/node/loop.js');
@@ -12,6 +13,7 @@ const { newTotals } = require('../_shared/node/session.js');
 class Server {
   constructor(options) {
     this.options = options;
+    this.backend = options.backend && new BackendPool(options);
     this.totals = newTotals();
     this.readBuffer = Buffer.allocUnsafeSlow(options.readBuffer); // shared: what a read brought is taken at once
     this.members = new Set();
@@ -22,7 +24,12 @@ class Server {
   }
 
   /** Calls `ready(address)` once it listens, or `failed(reason)`. */
-  listen(ready, failed) {
+  start(ready, failed) {
+    if (this.backend) this.backend.connect(() => this.#listen(ready, failed));
+    else this.#listen(ready, failed);
+  }
+
+  #listen(ready, failed) {
     const { listen: address, backlog } = this.options;
     this.listener.once('error', (error) => failed(lifecycle.explainListenError(this.options, error)));
     this.listener.listen({ ...address, backlog }, () => {
@@ -90,4 +97,4 @@ class Server {
 const server = new Server(readOrExit(process.argv.slice(2)));
 process.on('SIGTERM', () => server.stop());
 process.on('SIGINT', () => server.stop());
-server.listen(lifecycle.announceReady, lifecycle.exitWith);
+server.start(lifecycle.announceReady, lifecycle.exitWith);

@@ -19,6 +19,7 @@
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/lock_waits.hpp"
 #include "lib/session/session.hpp"
+#include "servers/_shared/threads/backend_pool.hpp"
 
 namespace netdyno {
 namespace {
@@ -106,7 +107,7 @@ class Connection {
 
 class Server {
  public:
-  explicit Server(const ServerOptions& options) : options_(options) {}
+  explicit Server(const ServerOptions& options) : options_(options), backend_(options) {}
 
   /// Main thread only. Returns on a shutdown signal.
   void accept_until(int stop, int listener) {
@@ -190,7 +191,11 @@ class Server {
           if (!joins_) broadcast(*effect.frame, client);
           break;
         case Effect::Kind::wait:
-          if (!wait_unless_reset(client.fd(), effect.duration)) return false;
+          if (!backend_.empty()) {
+            backend_.ask(effect.duration);
+          } else if (!wait_unless_reset(client.fd(), effect.duration)) {
+            return false;
+          }
           break;
         case Effect::Kind::burn:
           burn_cpu(effect.duration);
@@ -232,6 +237,7 @@ class Server {
 
   const ServerOptions& options_;
   const bool joins_ = options_.workload == Workload::chat && options_.deliveries == DeliveryMode::joined;
+  BlockingBackendPool backend_;
   Counters counters_;
   LockWaits lock_waits_;
   std::mutex mutex_;
@@ -247,7 +253,7 @@ int main(int argc, char** argv) {
   using namespace netdyno;
   BrokenPipe broken_pipe;
   const ServerOptions options =
-      parse_server_options(argc, argv, ThreadModel::per_connection, "tcp",
+      parse_server_options(argc, argv, {ThreadModel::per_connection, Backend::pool}, "tcp",
                            [&broken_pipe](CommandLine& line) { broken_pipe.add_option(line); });
   const UniqueFd stop = termination_signals();
   broken_pipe.apply();

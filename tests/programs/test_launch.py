@@ -48,6 +48,22 @@ def test_an_option_arrives_resolved_and_the_others_with_their_defaults(argument:
     assert changed <= ({"host", "port"} if "--listen" in argument else {key})
 
 
+def test_a_backend_arrives_resolved_where_there_is_a_pool() -> None:
+    options = ("--service-kind=backend", "--backend=tcp://a.example:7", "--pool=3")
+    given = json.loads(launch("name", "any,tls,pool", "echo", "--", *options).stdout)
+    assert {key: given[key] for key in ("service_kind", "backend_host", "backend_port", "pool")} == {
+        "service_kind": "backend",
+        "backend_host": "a.example",
+        "backend_port": 7,
+        "pool": 3,
+    }
+    refused = launch("a-server", "any,tls", "echo", "--", options[0])
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--service-kind backend: a-server has no pool of connections to a backend" in refused.stderr
+    unknown = launch("a-server", "any", "echo", "--", "--pool=3")
+    assert unknown.returncode == 2
+
+
 def test_the_program_gets_its_own_arguments_before_the_options() -> None:
     assert launch("name", "any", "echo", "one", "two", "--").stdout.startswith('one two {"host":')
 

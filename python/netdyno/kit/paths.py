@@ -37,6 +37,11 @@ def launcher_path(build: Path) -> Path:
     return build / "launch" / "netdyno-launch"
 
 
+def backend_path(build: Path) -> Path:
+    """The program in a build directory that is the backend of other servers: the calibration server."""
+    return build / "servers" / "calibration"
+
+
 def certificate_path(build: Path) -> Path:
     """The certificate and the key of servers that speak TLS, in a build directory (lib/tls/CMakeLists.txt)."""
     return build / "tls" / "server.pem"

@@ -19,6 +19,7 @@ FAILURES: Mapping[str, str] = {
     "server_alive": "A fresh connection got no correct answer at the end.",
     "server_totals": "The server's totals differ from the load's, strangers' connections aside.",
     "work": "A reply came before its service time was over, or the server used less CPU than requested.",
+    "backend": "The server gave more replies than it asked its backend for.",
     "generator": (
         "A thread used 85% of a core, or all threads 85% of the cores; or at the median or p99 the send lag "
         "was above a quarter of the response time (in rounds, half); or at the median the receive lag was "

@@ -12,7 +12,7 @@ from netdyno.model.values import ENVIRONMENT, NAME, PATH, TIME, Option, declared
 GENERATOR = "netdyno-load"
 """The name of the load generator, in place of that of a client contestant."""
 
-ManifestOption = Literal["application-tick", "sigpipe", "tls"]
+ManifestOption = Literal["application-tick", "pool", "sigpipe", "tls"]
 MANIFEST_OPTIONS: tuple[str, ...] = get_args(ManifestOption)
 """The options that a server has only if its manifest names them."""
 
@@ -163,8 +163,8 @@ END_OF_PROGRAM = "--"
 
 def launched(launcher: str, name: str, manifest: Manifest, program: Sequence[str]) -> tuple[str, ...]:
     """Return the command by which the launcher starts a program and reads its options for it."""
-    tls = ",tls" if "tls" in manifest.options else ""
-    return (launcher, name, f"{manifest.threads}{tls}", *program, END_OF_PROGRAM)
+    offers = "".join(f",{option}" for option in ("tls", "pool") if option in manifest.options)
+    return (launcher, name, f"{manifest.threads}{offers}", *program, END_OF_PROGRAM)
 
 
 def behind_launcher(command: Sequence[str]) -> tuple[str, ...]:

@@ -20,6 +20,13 @@ from netdyno.model.base import type_level
 from netdyno.model.experiment import Conditions, Scenario
 from netdyno.model.values import DURATION, THREADS, Option, ValueKind, declared, read_duration, whole, word
 
+BACKEND = "backend"
+"""The service kind of a server whose requests wait for another one's replies (protocol/WIRE.md, Backend)."""
+
+
+DEFAULT_POOL = 10
+"""The connections to a backend where nothing else is said (lib/server/options.hpp)."""
+
 
 def _declare_server_option(name: str, takes: ValueKind, text: str) -> Option:
     return Option(takes, text, "server", name, name)
@@ -38,7 +45,9 @@ SERVER: Mapping[str, Option] = {
             "deliveries", word("joined", "single"), "chat: one call for all that waits for a reader, or each."
         ),
         _declare_server_option("service-time", DURATION, "rpc, http: how long the server works for a request."),
-        _declare_server_option("service-kind", word("wait", "cpu"), "Whether that time is a wait or burns CPU."),
+        _declare_server_option(
+            "service-kind", word("wait", "cpu", BACKEND), "Whether it waits, burns CPU, or asks a backend."
+        ),
         _declare_server_option("max-frame", whole(1), "Bytes of the largest frame that is taken."),
         _declare_server_option("outbox-limit", whole(1), "Bytes that may wait for a slow reader before it is closed."),
         _declare_server_option(
@@ -47,6 +56,7 @@ SERVER: Mapping[str, Option] = {
         _declare_server_option(
             "sigpipe", word("ignored", "ends"), "ends: a send to a client that has gone ends the server (unsafe)."
         ),
+        _declare_server_option("pool", whole(1), "Service kind backend: connections to it (default 10)."),
         _declare_server_option("tls", word("off", "on"), "Except chat: whether TLS encrypts all bytes."),
         _declare_server_option("peers", whole(1), "Without connections: clients that may be known at a time."),
         _declare_server_option("peer-timeout", DURATION, "Without connections: how long a client may be silent."),
@@ -189,6 +199,16 @@ class Settings(Conditions):
     def is_encrypted(self) -> bool:
         """Whether load and server speak TLS."""
         return self.server.get("tls") == "on"
+
+    @property
+    def has_backend(self) -> bool:
+        """Whether the server asks a backend for its service time."""
+        return self.server.get("service-kind") == BACKEND
+
+    @property
+    def pool(self) -> int:
+        """The server's connections to its backend."""
+        return int(self.server.get("pool", DEFAULT_POOL)) if self.has_backend else 0
 
     @property
     def longest_service_time_s(self) -> float:

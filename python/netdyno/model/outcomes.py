@@ -43,6 +43,7 @@ KINDS: Mapping[str, FaultKind] = {
     "server_alive": "server",
     "server_totals": "server",
     "work": "server",
+    "backend": "server",
     "generator": "instrument",
     "achieved_rate": "instrument",
     "little": "machine",
@@ -165,7 +166,7 @@ def certain_faults(trial: Trial) -> tuple[Audit, ...]:
     return tuple(
         audit
         for audit in failed(trial, "server")
-        if audit.name == "died"
+        if audit.name in ("died", "backend")
         or (audit.name in WRONG and _has_wrong_replies(trial))
         or (audit.name == "completed" and _is_silent(trial))
         or (audit.name == "connections" and _is_silent(trial) and _refused_all_connections(trial))

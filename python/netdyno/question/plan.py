@@ -211,6 +211,7 @@ def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iter
         return f"{contestant.name} cannot spend a service time"
     ignored = {option for factor in levels if (option := whose(factor)[1])} - _list_understood(contestant, settings)
     ignored |= {"service-time"} & settings.server.keys()
+    ignored |= {"service-kind"} if settings.has_backend else set()
     ignored |= {"tls"} if settings.is_encrypted else set()
     ignored |= {"size"} & set(levels) if settings.are_own else set()
     if ignored:
@@ -230,8 +231,9 @@ def _list_understood(contestant: Contestant, settings: Settings) -> set[str]:
 
 def _explain_missing_option(contestant: Contestant, settings: Settings) -> str:
     """Return why a cell cannot have an option switched on that its server's manifest does not name; empty if it can."""
-    requested = [name for name in MANIFEST_OPTIONS if settings.server.get(name, "off") != "off"]
-    lacking = [name for name in requested if name not in contestant.manifest.options]
+    requested = {name for name in MANIFEST_OPTIONS if settings.server.get(name, "off") != "off"}
+    requested |= {"pool"} if settings.has_backend else set()
+    lacking = sorted(requested - {*contestant.manifest.options})
     if contestant.own is not None or not lacking:
         return ""
     return f"{contestant.name} does not have the option {quantities.listed(lacking)}"
@@ -359,8 +361,8 @@ def _draw_twins(
 def find_most_descriptors(experiment: Experiment, servers: ContestantsByName) -> int:
     """The most file descriptors that the connections of any cell take in one program, generator or server."""
     return max(
-        settings(scenario, levels).connections * servers[contestant].manifest.descriptors_per_client
+        cell.connections * servers[contestant].manifest.descriptors_per_client + cell.pool
         for scenario in experiment.scenarios
-        for levels in combinations(scenario)
+        for cell in (settings(scenario, levels) for levels in combinations(scenario))
         for contestant in scenario.contestants
     )

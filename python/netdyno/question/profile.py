@@ -18,6 +18,7 @@ LOAD: tuple[Option, ...] = (
     SERVER["threads"],
     SERVER["service-time"],
     SERVER["service-kind"],
+    SERVER["pool"],
     SERVER["tls"],
 )
 """The options of the load, with their own defaults."""

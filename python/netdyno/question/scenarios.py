@@ -38,10 +38,13 @@ from netdyno.model.transports import SOME_SERVERS_OPTIONS
 from netdyno.question.capacity import CAPACITY, check_capacity
 from netdyno.question.request_files import insert_files
 
-WHERE_POSSIBLE = ("threads", *(option for option in SOME_SERVERS_OPTIONS if option not in ("sigpipe", "tls")))
+WHERE_POSSIBLE = ("threads", *(option for option in SOME_SERVERS_OPTIONS if option not in ("pool", "sigpipe", "tls")))
 """The options that only some servers have, and that a comparison may still leave to each (transports.py): not
-encryption, which concerns the load as well, nor what a client may do to the server."""
+encryption, which concerns the load as well, nor what a client may do to the server, nor a backend, without which the
+work is another."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
+ASKS_BACKEND = ("rpc", "http")
+"""The workloads whose requests can ask a backend."""
 ASKS_FOR_TIME = ("rpc", "web")
 """The workloads whose requests can ask for a service time."""
 
@@ -296,6 +299,8 @@ def _check_load(where: str, settings: Settings) -> None:
         requested = duration_words(settings.service_time_s)
         raise UserError(f"{where}: key 'service-time': {requested} is above {MOST_SERVICE_TIME_S} s")
     _check_slow_requests(where, settings)
+    if settings.has_backend:
+        _check_backend(f"{where}: key 'service-kind': 'backend'", settings)
     if settings.requests_per_connection is not None:
         key = f"{where}: key 'requests-per-connection'"
         if settings.workload == "chat":
@@ -326,6 +331,14 @@ def _check_load(where: str, settings: Settings) -> None:
             f"{settings.speakers}"
             f"{' (two each, where a witness times a chat)' if most < settings.speakers else ''}"
         )
+
+
+def _check_backend(key: str, settings: Settings) -> None:
+    """Check that requests ask a backend for something."""
+    if settings.workload not in ASKS_BACKEND:
+        raise UserError(f"{key}: requests of {quantities.listed(ASKS_BACKEND)} ask one, {settings.workload!r} does not")
+    if settings.longest_service_time_s == 0:
+        raise UserError(f"{key}: a request asks it for its service time; write a 'service-time' beside it")
 
 
 def _check_connects(key: str, settings: Settings) -> None:

@@ -85,6 +85,7 @@ def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[
         "a control group limits each server": settings.cpu_quota is not None or settings.memory_limit is not None,
         "several hosts make the load": settings.client_hosts > 1,
         "a capacity is searched, each contestant at rates of its own": bool(scenario.slo),
+        "each server has a backend": settings.has_backend,
         "failed connects are counted": settings.failed_connects == "count",
         "some clients read slowly": settings.slow_readers > 0,
         "clients speak while others connect": settings.start == "at-once",

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from netdyno_server.lifecycle import (
     LINGER_S,
@@ -26,6 +26,9 @@ from netdyno_server.lifecycle import (
 from netdyno_server.options import Options
 from netdyno_server.session import FRAME_OVERHEAD, Effect, Totals, burn_cpu
 from netdyno_server.workloads import make_session
+
+if TYPE_CHECKING:
+    from servers._shared.asyncio.backend_pool import BackendPool
 
 HIGH_WATER = 64 << 10
 """The bytes that may wait in a transport before it reports so; the default of both loops."""
@@ -179,6 +182,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._server.broadcast(effect[1], self)
             elif effect[0] == "wait":
                 self._busy = True
+                if self._server.backend:
+                    return self._server.backend.ask(effect[1], self._reply)
                 return self._wait(monotonic() + effect[1] / 1e9)
             elif effect[0] == "burn":
                 self._busy = True
@@ -221,6 +226,11 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._go_on()
 
+    def _reply(self) -> None:
+        """Go on after the backend's reply."""
+        if not self._transport.is_closing():
+            self._go_on()
+
     def _burn(self, remaining_ns: int) -> None:
         """Keep the core busy, in slices between which the loop turns: a signal could not be seen otherwise."""
         if self._transport.is_closing():
@@ -255,6 +265,15 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
 
+def make_pool(options: Options, loop: asyncio.AbstractEventLoop) -> BackendPool | None:
+    """Return the pool of connections to the backend; None without service kind backend."""
+    if not options.pool:
+        return None
+    from servers._shared.asyncio.backend_pool import BackendPool  # most starts need none
+
+    return BackendPool(options, loop)
+
+
 ACCEPTS_AT_ONCE = 100
 """asyncio has one number for the kernel's queue and for how often it accepts in a turn. Without a descriptor left it
 fails each time, and writes a traceback: with 4096 in a turn it was busy for half a second in each."""
@@ -266,6 +285,7 @@ class Server:
     def __init__(self, options: Options, loop: asyncio.AbstractEventLoop) -> None:
         self.options = options
         self.loop = loop
+        self.backend = make_pool(options, loop)
         self.totals = Totals()
         self.read_buffer = memoryview(bytearray(options.read_buffer))  # the bytes of a read are taken at once
         self._everybody: set[Connection] = set()

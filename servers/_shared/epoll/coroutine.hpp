@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "servers/_shared/epoll/backend_pool.hpp"
 #include "servers/_shared/epoll/connection.hpp"
 #include "servers/_shared/epoll/loop.hpp"
 
@@ -64,6 +65,11 @@ inline auto sent(Connection<Coroutine>& client) {
 /// The time has passed, or the peer has reset; see Connection::when_passed.
 inline auto passed(Connection<Coroutine>& client, std::chrono::nanoseconds duration) {
   return Suspend{[&client, duration](Coroutine me) { client.when_passed(duration, me); }};
+}
+
+/// The backend has replied after `duration`; see BackendPool::when_replied.
+inline auto replied(BackendPool<Coroutine>& pool, std::chrono::nanoseconds duration) {
+  return Suspend{[&pool, duration](Coroutine me) { pool.when_replied(duration, me); }};
 }
 
 inline auto readable(Gate<Coroutine>& gate) {

@@ -24,6 +24,9 @@ type Options struct {
 	MaxFrame    int           `json:"max_frame"`
 	OutboxLimit int           `json:"outbox_limit"`
 	TLSFile     string        `json:"tls"` // empty: without TLS
+	BackendHost string        `json:"backend_host"`
+	BackendPort int           `json:"backend_port"`
+	PoolSize    int           `json:"pool"`
 
 	Split       bool `json:"-"` // header and body in two writes
 	ToAll       bool `json:"-"` // a chat message reaches its sender too

@@ -20,6 +20,9 @@ public final class Options {
   public final boolean burns;
   public final int maxFrame;
   public final long outboxLimit;
+  public final String backendHost; // null: without service kind backend
+  public final int backendPort;
+  public final int pool; // connections to it
   public final String tls; // the file of a Certificate; null: without TLS
 
   /** Ends the program with exit 2 where it was not started by the launcher. */
@@ -46,6 +49,10 @@ public final class Options {
     burns = text(resolved, "service_kind").equals("cpu");
     maxFrame = (int) number(resolved, "max_frame");
     outboxLimit = number(resolved, "outbox_limit");
+    boolean asks = text(resolved, "service_kind").equals("backend");
+    backendHost = asks ? text(resolved, "backend_host") : null;
+    backendPort = asks ? (int) number(resolved, "backend_port") : 0;
+    pool = asks ? (int) number(resolved, "pool") : 0;
     tls = path(resolved, "tls");
   }
 

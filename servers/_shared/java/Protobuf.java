@@ -92,6 +92,23 @@ final class Protobuf {
     return bytes;
   }
 
+  /**
+   * WorkMessage{WorkRequest{workload}} in a frame with a header: it asks for a reply after so many nanoseconds, in
+   * whole microseconds.
+   */
+  static byte[] question(long duration) {
+    int workload = (int) ((duration + 999) / 1000);
+    int fields = 1 + size(workload);
+    byte[] frame = new byte[FramedSession.HEADER + 2 + fields];
+    FramedSession.putLength(frame, 2 + fields);
+    int to = FramedSession.HEADER;
+    frame[to++] = 1 << 3 | LEN;
+    frame[to++] = (byte) fields;
+    frame[to++] = 2 << 3 | VARINT;
+    put(frame, to, workload);
+    return frame;
+  }
+
   private static int size(int unsigned) {
     int size = 1;
     for (int left = unsigned >>> 7; left > 0; left >>>= 7) ++size;

@@ -25,7 +25,7 @@ function withReadBuffer(accepted, buffer, onRead) {
 }
 
 class Connection {
-  /** `server` has options, totals, readBuffer, broadcast(parts, sender) and left(connection). */
+  /** `server` has options, totals, readBuffer, broadcast(parts, sender), left(connection) and perhaps a backend. */
   constructor(accepted, server) {
     this.server = server;
     this.session = makeSession(server.options, server.totals);
@@ -157,7 +157,7 @@ class Connection {
         this.server.broadcast(parts, this);
         return true;
       case 'wait':
-        return this.#wait(performance.now() + duration / 1e6);
+        return this.server.backend ? this.#ask(duration) : this.#wait(performance.now() + duration / 1e6);
       case 'burn':
         return this.#burn(duration / 1e6);
       case 'close':
@@ -181,6 +181,13 @@ class Connection {
     this.waits = true;
     const left = Math.min(Math.ceil(until - performance.now()), LONGEST_TIMER_MS);
     this.timer = setTimeout(() => (performance.now() < until ? this.#wait(until) : this.#goOn()), left);
+    return false;
+  }
+
+  /** Reading goes on meanwhile, as in a wait. */
+  #ask(duration) {
+    this.waits = true;
+    this.server.backend.ask(duration, () => this.#goOn());
     return false;
   }
 

@@ -22,6 +22,7 @@ function read(resolved) {
     serviceKind: given.service_kind === 'cpu' ? 'burn' : 'wait',
     maxFrame: given.max_frame,
     outboxLimit: given.outbox_limit,
+    backend: given.pool && { host: given.backend_host, port: given.backend_port, pool: given.pool },
     encrypt: given.tls && require('./tls.js').load(given.tls), // without TLS it is undefined
   };
 }

@@ -142,6 +142,20 @@ function writeVarint(bytes, value, at) {
   return at;
 }
 
+/** WorkMessage{WorkRequest{workload}} in a frame with a header of so many bytes: it asks for a reply after so many
+ * nanoseconds, in whole microseconds. */
+function encodeQuestion(duration, headerSize) {
+  const workload = Math.ceil(duration / 1000);
+  const size = 1 + varintSize(workload);
+  const frame = Buffer.alloc(headerSize + 2 + size);
+  frame.writeUInt32BE(2 + size);
+  frame[headerSize] = (1 << 3) | LEN;
+  frame[headerSize + 1] = size;
+  frame[headerSize + 2] = (2 << 3) | VARINT;
+  writeVarint(frame, workload, headerSize + 3);
+  return frame;
+}
+
 /** WorkMessage{WorkResponse{jobId, is_complete: true, stamp}}, preceded by `reserved` bytes for the caller. */
 function encodeResponse({ jobId, stamp }, reserved) {
   const jobSize = jobId === 0 ? 0 : 1 + varintSize(jobId);
@@ -164,4 +178,4 @@ function encodeResponse({ jobId, stamp }, reserved) {
   return bytes;
 }
 
-module.exports = { parseRequest, encodeResponse };
+module.exports = { encodeQuestion, encodeResponse, parseRequest };

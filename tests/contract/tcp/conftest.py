@@ -13,8 +13,9 @@ only where it needs other options or looks at the end, for to start a server of 
 most tests. Mark a test with `workloads(...)` when it concerns only those, with `one_workload` when every one of them
 shows the same, with `asynchronous(True or False)` when it concerns only models that never block, or only the others,
 with `clients(...)` when it concerns only models that serve so many, with `several_clients(True)` when it has several
-clients served at a time, which not every model can, with `speaks_tls(True)` when it encrypts, and with `unsafe(False)`
-when it asks for what a contestant may say of itself that it cannot do (docs/adr/unranked.md).
+clients served at a time, which not every model can, with `speaks_tls(True)` when it encrypts, with `has_pool(True)`
+when it asks a backend, and with `unsafe(False)` when it asks for what a contestant may say of itself that it cannot do
+(docs/adr/unranked.md).
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "clients(*how_many): only models of which server.json says one of these")
     config.addinivalue_line("markers", "several_clients(yes): only models that serve several at a time, or the others")
     config.addinivalue_line("markers", "speaks_tls(yes): only servers that have the option --tls, or the others")
+    config.addinivalue_line("markers", "has_pool(yes): only servers with a pool for a backend, or the others")
     config.addinivalue_line("markers", "unsafe(yes): only contestants whose server.json says so, or only the others")
 
 
@@ -124,6 +126,7 @@ def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
         "several_clients": not serves_one_at_a_time(contestant),
         "unsafe": bool(manifest.unsafe),
         "speaks_tls": "tls" in manifest.options,
+        "has_pool": "pool" in manifest.options,
     }
     marks = ((metafunc.definition.get_closest_marker(name), value) for name, value in stated.items())
     return all(mark is None or value in mark.args for mark, value in marks)

@@ -55,6 +55,28 @@ TEST(Options, EachTransportRefusesWhatMeansNothingToIt) {
   EXPECT_EXIT(parse_udp({"--peer-timeout", "0"}), ExitedWithCode(2), "--peer-timeout must be longer");
 }
 
+ServerOptions parse_with_pool(std::initializer_list<const char*> arguments) {
+  std::vector<const char*> argv{"a-server"};
+  argv.insert(argv.end(), arguments);
+  return parse_server_options(static_cast<int>(argv.size()), argv.data(), {ThreadModel::one, Backend::pool});
+}
+
+TEST(Options, ABackendIsNamedAndAskedTogether) {
+  const ServerOptions options =
+      parse_with_pool({"--service-kind", "backend", "--backend", "tcp://[::1]:7", "--pool", "3"});
+  EXPECT_EQ(format_url(options.backend), "tcp://[::1]:7");
+  EXPECT_EQ(options.pool, 3);
+  EXPECT_EQ(parse_with_pool({"--service-kind", "backend", "--backend", "tcp://a:7"}).pool, 10);
+  EXPECT_EXIT(parse_with_pool({"--service-kind", "backend"}), ExitedWithCode(2), "needs --backend tcp://HOST:PORT");
+  EXPECT_EXIT(parse_with_pool({"--backend", "tcp://a:7"}), ExitedWithCode(2), "--backend needs --service-kind backend");
+  EXPECT_EXIT(parse_with_pool({"--pool", "0"}), ExitedWithCode(2), "--pool");
+}
+
+TEST(Options, AServerWithoutAPoolRefusesABackend) {
+  EXPECT_EXIT(parse({"--service-kind", "backend"}), ExitedWithCode(2), "a-server has no pool of connections");
+  EXPECT_EXIT(parse({"--pool", "3"}), ExitedWithCode(2), "--pool");
+}
+
 ServerOptions parse_multicast(std::initializer_list<const char*> arguments) {
   std::vector<const char*> argv{"a-server"};
   argv.insert(argv.end(), arguments);

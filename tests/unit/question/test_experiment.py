@@ -563,3 +563,38 @@ def test_a_load_that_an_experiment_cannot_have_is_refused() -> None:
     )
     with pytest.raises(UserError, match="--rate: its rates are those among which it finds a capacity"):
         experiment.replace_load(parse(GOOD + searched), None, 9.0)
+
+
+ASKING = """
+question = "q"
+contestants = ["epoll-coroutines"]
+blocks = 1
+warmup = "0s"
+duration = "1s"
+[[scenario]]
+name = "s"
+workload = "rpc"
+service-time = "1ms"
+server.service-kind = "backend"
+"""
+
+
+def test_the_backend_s_time_and_the_pool_are_factors() -> None:
+    factors = '[scenario.factors]\npool = [1, 10]\nserver.service-time = ["0s", "5ms"]\nslow-requests = [0, 0.1]\n'
+    text = f'{ASKING}slow-request-time = "2ms"\n{factors}'
+    (scenario,) = parse(text).scenarios
+    assert scenario.factors["pool"] == (1, 10)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"rpc"\nservice-time = "1ms"', '"echo"', "'backend': requests of rpc and http ask one, 'echo' does not"),
+        ('service-time = "1ms"\n', "", "'backend': a request asks it for its service time; write a 'service-time'"),
+        ('"backend"', '"backend"\nserver.pool = 0', "server: key 'pool': 0 is not a whole number of at least 1"),
+    ],
+)
+def test_requests_that_ask_no_backend_are_an_error(old: str, new: str, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        parse(ASKING.replace(old, new, 1))
+    assert message in str(error.value)

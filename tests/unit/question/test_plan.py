@@ -255,6 +255,17 @@ def test_an_option_that_a_manifest_names_is_of_that_server_alone() -> None:
     )
 
 
+def test_a_backend_needs_a_server_with_a_pool() -> None:
+    with_pool, without = contestant("a", options=("pool",), workloads=("rpc",)), contestant("b", workloads=("rpc",))
+    asking = Scenario(name="s", workload="rpc", server={"service-kind": "backend", "service-time": "5ms"})
+    assert explain_skip(with_pool, asking, {"pool": 3}) == ""
+    assert explain_skip(without, asking, {}) == explain_skip(without, asking, {"pool": 3})
+    assert explain_skip(without, asking, {}) == "b does not have the option pool"
+    waiting = Scenario(name="s", workload="rpc", factors={"service-kind": ("wait", "backend")})
+    assert explain_skip(without, waiting, {"service-kind": "wait"}) == ""
+    assert explain_skip(without, waiting, {"service-kind": "backend"}) == "b does not have the option pool"
+
+
 def test_a_cell_is_encrypted_only_where_both_sides_can() -> None:
     with_tls, without_tls = contestant("a", options=("tls",), workloads=("echo", "chat")), contestant("b")
     echo, room = Scenario(name="s", workload="echo"), Scenario(name="s", workload="chat", connections=2)

@@ -60,6 +60,7 @@ def test_contestants_take_turns_where_nothing_is_in_the_way(contestant: Contesta
         ("each connection's mean", {"metric": "connection-spread"}),
         ("a request takes too much", {"workload": "rpc", "service_time_s": 0.02}),
         ("a request takes too much", {"workload": "rpc", "server": {"service-time": "20ms"}}),
+        ("each server has a backend", {"workload": "rpc", "server": {"service-kind": "backend"}}),
         ("a round takes too much", {"workload": "chat", "round_s": 0.02}),
         ("too few messages", {"arrivals": "constant", "rate": 100.0}),
         ("too few messages", {"arrivals": "constant", "rate_per_connection": 2.0, "connections": 50}),

@@ -10,7 +10,7 @@ import msgspec
 from netdyno.model.base import Name, type_level
 from netdyno.model.experiment import Advise, Conditions, Experiment, Scenario
 from netdyno.model.levels import combinations, level_key
-from netdyno.model.options import Settings, settings
+from netdyno.model.options import DEFAULT_POOL, Settings, settings
 from netdyno.model.run import Run
 from netdyno.model.values import CORES
 
@@ -23,6 +23,7 @@ SERVER_DEFAULTS: Mapping[str, type_level] = {
     "audience": "others",
     "deliveries": "joined",
     "service-kind": "wait",
+    "pool": DEFAULT_POOL,
     "tls": "off",
 }
 """The defaults of lib/server/options.hpp, and of the harness (model/server_options.py)."""

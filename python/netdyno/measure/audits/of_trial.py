@@ -157,6 +157,14 @@ def server_totals(
     )
 
 
+def backend(asked: int, loads: Sequence[LoadResult]) -> Audit:
+    """Check that the server asked its backend for each of its replies: one that waits by itself has no pool that could
+    be exhausted. `asked`: the backend's own count."""
+    replies = sum(load.messages.received for load in loads)
+    detail = f"{replies} replies, and the backend was asked {quantities.plural(asked, 'time')}"
+    return Audit(name="backend", passed=asked >= replies, detail=detail)
+
+
 def _counts_every_byte(load: LoadResult) -> bool:
     """Whether the bytes of a load are those of the server's count."""
     return (

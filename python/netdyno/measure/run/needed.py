@@ -46,7 +46,8 @@ def list_programs(
     ]
     relay = (building.RELAY,) if _needs_relay(experiment) else ()
     tls = building.list_tls_targets(servers) if is_encrypted(experiment) else ()
-    return (building.GENERATOR, building.CANARY, *relay, *tls, *contestant_targets)
+    backend = (building.BACKEND,) if any(cell.has_backend for cell in _list_cells(experiment)) else ()
+    return (building.GENERATOR, building.CANARY, *relay, *tls, *backend, *contestant_targets)
 
 
 def _needs_relay(experiment: Experiment) -> bool:

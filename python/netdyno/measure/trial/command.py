@@ -21,6 +21,8 @@ from netdyno.model.values import CORES
 PORTS_OF_AN_ADDRESS = 25_000
 USERS_BUILD = Path("build/release")
 """The build directory in commands for a user."""
+BACKEND_BY_HAND = "tcp://127.0.0.1:7001"
+"""The address of a backend that a user starts to repeat a trial."""
 FIRST_CONNECTIONS = 4
 FIRST_DURATION_S = 0.3
 """The load of the first requests to a server of the user's own: enough to see whether replies have one length."""
@@ -29,13 +31,19 @@ CHECK_DURATION_S = 0.02
 
 
 def build_server_command(
-    contestant: Contestant, settings: Settings, address: str = transports.LOOPBACK_ADDRESS, *, cores: int
+    contestant: Contestant,
+    settings: Settings,
+    address: str = transports.LOOPBACK_ADDRESS,
+    *,
+    cores: int,
+    backend: str = "",
 ) -> list[str]:
     """Return the command of the server on a free port of an address, over the contestant's transport, with the options
-    of the cell and so many cores."""
+    of the cell, so many cores and the URL of its backend."""
     listen = build_listen_url(contestant, address)
     added = added_options(contestant, settings, cores=cores)
-    return _format_server(contestant.command, listen, settings, added, build_dir())
+    command = _format_server(contestant.command, listen, settings, added, build_dir())
+    return [*command, "--backend", backend] if backend else command
 
 
 def build_listen_url(contestant: Contestant, address: str) -> str:
@@ -62,7 +70,7 @@ def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: i
     else:
         load = build_client_command((ENTRY, "client", settings.client), endpoint, settings, seed)
     server = _format_server((ENTRY, "serve", trial.contestant), endpoint, settings, trial.added, USERS_BUILD)
-    return server, load
+    return [*server, *(("--backend", BACKEND_BY_HAND) if settings.has_backend else ())], load
 
 
 def build_load_command(
@@ -281,8 +289,8 @@ def _format_load(endpoint: str, settings: Settings, seed: int) -> list[str]:
 
 def _format_pace(settings: Settings) -> tuple[str, ...]:
     """Return the pace of the generator: a rate, or one request for each reply."""
-    # A lookout would take the core on which the server is to run.
-    spin = ("--spin", "off") if settings.shares_cores else ()
+    # A lookout would take the core on which the server is to run, or its backend.
+    spin = ("--spin", "off") if settings.shares_cores or settings.has_backend else ()
     looks = ("--look-every", format_duration(settings.look_every_s)) if settings.look_every_s > 0 else ()
     if settings.arrivals != "closed":
         return *_format_rate(settings), *spin, *looks, *_format_due(settings)

@@ -19,6 +19,7 @@ from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
+from netdyno.measure.trial.backend import find_url, start_backend
 from netdyno.measure.trial.command import build_server_command
 from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.traced import TracedWindow
@@ -161,12 +162,19 @@ def _record(
 ) -> _Served:
     load_settings, cores = task.settings, context.pinning.server
     quiet = msgspec.structs.replace(context, progress=lambda _completed, _seconds: None)
-    server_words = build_server_command(
-        task.contestant, load_settings, network.address, cores=count_server_cores(context.pinning)
-    )
-    command = [*network.server, *perf.ENVIRONMENT, *server_words]
+    count = count_server_cores(context.pinning)
     with (
-        log.section("server", command) as output,
+        start_backend(load_settings, network, context, log) as backend,
+        log.section(
+            "server",
+            command := [
+                *network.server,
+                *perf.ENVIRONMENT,
+                *build_server_command(
+                    task.contestant, load_settings, network.address, cores=count, backend=find_url(backend)
+                ),
+            ],
+        ) as output,
         orphans.end(),
         Process(command, cores, output, talks=True) as server,
     ):

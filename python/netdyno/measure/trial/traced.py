@@ -18,6 +18,7 @@ from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
+from netdyno.measure.trial.backend import find_url, start_backend
 from netdyno.measure.trial.command import build_server_command
 from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.trial import load_program, log_path, wait_ready
@@ -165,10 +166,18 @@ def _run(base: Traced, trial: _Trial, context: TrialContext, log: TrialLog) -> T
     quiet = msgspec.structs.replace(context, progress=lambda _completed, _seconds: None)
     trace_file = log.path.with_suffix(".trace")
     cores = count_server_cores(context.pinning)
-    command = [*network.server, *build_server_command(trial.contestant, load_settings, network.address, cores=cores)]
     try:
         with (
-            log.section("server", command) as output,
+            start_backend(load_settings, network, context, log) as backend,
+            log.section(
+                "server",
+                command := [
+                    *network.server,
+                    *build_server_command(
+                        trial.contestant, load_settings, network.address, cores=cores, backend=find_url(backend)
+                    ),
+                ],
+            ) as output,
             orphans.end(),
             Process(command, context.pinning.server, output, talks=True, traceable=True) as server,
         ):

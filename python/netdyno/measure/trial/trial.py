@@ -37,6 +37,7 @@ from netdyno.measure.machine.server_processes import Origin
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import client_processes
 from netdyno.measure.trial import load as generate
+from netdyno.measure.trial.backend import Backend, find_url, start_backend
 from netdyno.measure.trial.command import (
     adapt_to_server,
     build_client_command,
@@ -244,14 +245,13 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
     cell, cell_settings = prepared.cell, prepared.settings
     contestant, context = prepared.contestant, prepared.context
     log = prepared.log
-    command = [
-        *network.server,
-        *build_server_command(contestant, cell_settings, network.address, cores=count_server_cores(context.pinning)),
-    ]
     with (
         control_group.make_group(find_limits(cell_settings)) as group,
         _explain_kill(group, cell_settings),
-        log.section("server", command := own.insert_entry(command, group.entry)) as output,
+        start_backend(cell_settings, network, context, log) as backend,
+        log.section(
+            "server", command := own.insert_entry(_build_command(prepared, network, backend), group.entry)
+        ) as output,
         orphans.end(lambda names: log.note(audits.left_behind(names).detail)) as left_programs,
         start_server(command, contestant, context, output) as server,
     ):
@@ -282,12 +282,15 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
             raise generate.name_end(error, server) from None
         if farewell.ended == describe_exit(KILLED) and group.count_killed():
             farewell = msgspec.structs.replace(farewell, ended=describe_memory_kill(cell_settings))
+        asked = backend.end() if backend else None
     relay = network.relay.end() if network.relay else None
     observed = _find_observation(watch, load, farewell)
     machine = watch.machine()
     judged = judge(prepared, ready, load, farewell, observed, machine, left_programs, paced=network.paced)
     if relay:
         judged = (*judged, audits.link(relay, cell_settings.link_delay_s))
+    if asked is not None:
+        judged = (*judged, audits.backend(asked, (load, *([farewell.check] if farewell.check else []))))
     reported = observed if ready.observed else None
     return TrialMeasurements(
         load=load, server=reported, machine=machine, kernel=watch.kernel(), relay=relay, audits=judged
@@ -312,6 +315,17 @@ def _explain_kill(group: ControlGroup, settings: Settings) -> Iterator[None]:
 
 def describe_memory_kill(settings: Settings) -> str:
     return f"the kernel killed it at its memory limit of {quantities.memory(settings.memory_limit or 0)}"
+
+
+def _build_command(prepared: PreparedTrial, network: Network, backend: Backend | None) -> list[str]:
+    server = build_server_command(
+        prepared.contestant,
+        prepared.settings,
+        network.address,
+        cores=count_server_cores(prepared.context.pinning),
+        backend=find_url(backend),
+    )
+    return [*network.server, *server]
 
 
 def start_server(command: Sequence[str], contestant: Contestant, context: TrialContext, output: IO[bytes]) -> Process:

@@ -19,6 +19,7 @@ from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
+from netdyno.measure.trial.backend import find_url, start_backend
 from netdyno.measure.trial.command import build_server_command
 from netdyno.measure.trial.context import Key, TrialContext, key
 from netdyno.measure.trial.trial import find_limits, load_program, log_path, wait_ready
@@ -155,13 +156,22 @@ def _measure_alone(kind: CellKind, scenario: Scenario, contestant: Contestant, c
 def _observe_warmup(
     cell: Cell, load_settings: Settings, contestant: Contestant, network: Network, context: TrialContext, log: TrialLog
 ) -> Warmup | None:
-    command = [
-        *network.server,
-        *build_server_command(contestant, load_settings, network.address, cores=count_server_cores(context.pinning)),
-    ]
+    cores = count_server_cores(context.pinning)
     with (
         control_group.make_group(find_limits(load_settings)) as group,
-        log.section("server", command := own.insert_entry(command, group.entry)) as output,
+        start_backend(load_settings, network, context, log) as backend,
+        log.section(
+            "server",
+            command := own.insert_entry(
+                [
+                    *network.server,
+                    *build_server_command(
+                        contestant, load_settings, network.address, cores=cores, backend=find_url(backend)
+                    ),
+                ],
+                group.entry,
+            ),
+        ) as output,
         orphans.end(),
         Process(command, context.pinning.server, output, talks=True) as server,
     ):

@@ -8,7 +8,7 @@ import msgspec
 
 from netdyno.analysis.found.run import Analysis
 from netdyno.kit.paths import ENTRY
-from netdyno.measure.trial.command import build_user_commands
+from netdyno.measure.trial.command import BACKEND_BY_HAND, build_user_commands
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings
 from netdyno.model.own_requests import AT_FILE
@@ -46,6 +46,8 @@ def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) ->
     cell_settings = settings(scenario, trial.levels, trial.warmup.seconds if trial.warmup else 0.0)
     endpoint, difference = _find_endpoint(load.plan.url, cell_settings)
     server, client = build_user_commands(trial, endpoint, cell_settings, load.plan.seed)
+    backend = f"{ENTRY} serve calibration --workload rpc --listen {BACKEND_BY_HAND}"
+    first = (RepeatCommand("One trial by hand: the backend", backend),) if cell_settings.has_backend else ()
     loading = RepeatCommand(f"One trial by hand{difference}: its load", shlex.join(client))
     for contestant in analysis.about:
         if contestant.name == trial.contestant and contestant.own is not None:
@@ -54,7 +56,7 @@ def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) ->
             server = stand_in.fill_in(
                 shlex.split(contestant.own.command), *stand_in.place(endpoint.partition(AT_FILE)[0])
             )
-    return RepeatCommand(f"One trial by hand{difference}: the server", shlex.join(server)), loading
+    return *first, RepeatCommand(f"One trial by hand{difference}: the server", shlex.join(server)), loading
 
 
 def _find_endpoint(url: str, cell_settings: Settings) -> tuple[str, str]:

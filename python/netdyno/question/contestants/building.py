@@ -27,6 +27,8 @@ from netdyno.model.contestant import Contestant
 GENERATOR, CANARY, RELAY = "netdyno-load", "netdyno-canary", "netdyno-link"
 LAUNCHER = "netdyno-launch"
 """The program that reads the options of servers that are not written in C++."""
+BACKEND = "calibration"
+"""The server that is the backend of others."""
 TLS = "netdyno-tls"
 """What a server loads where it speaks TLS, and its certificate."""
 PROGRAMS = "netdyno_programs"

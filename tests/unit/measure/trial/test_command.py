@@ -83,6 +83,21 @@ def test_both_sides_speak_tls_where_the_cell_does(contestant: Contestant) -> Non
     assert build_load_command(GENERATOR, URL, plain, 1)[1] == URL
 
 
+def test_the_server_gets_its_backend_and_the_load_leaves_it_the_core(contestant: Contestant) -> None:
+    asking = msgspec.structs.replace(CHAT, workload="rpc", arrivals="constant", rate=10, server={}, factors={})
+    asks = settings(asking, {"service-kind": "backend", "pool": 3})
+    command = build_server_command(contestant, asks, cores=1, backend="tcp://127.0.0.1:7")
+    assert [value(command, f"--{name}") for name in ("service-kind", "pool", "backend")] == [
+        "backend",
+        "3",
+        "tcp://127.0.0.1:7",
+    ]
+    assert value(build_load_command(GENERATOR, URL, asks, 1), "--spin") == "off"
+    waits = settings(asking, {"service-kind": "wait"})
+    assert "--backend" not in build_server_command(contestant, waits, cores=1)
+    assert "--spin" not in build_load_command(GENERATOR, URL, waits, 1)
+
+
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_the_server_listens_over_its_own_transport(transport: str, contestant: Contestant) -> None:
     manifest = msgspec.structs.replace(contestant.manifest, transports=(transport, "tcp"))

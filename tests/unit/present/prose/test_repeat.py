@@ -18,6 +18,14 @@ def test_the_commands_by_hand_are_those_of_the_trial() -> None:
     assert lines[3].startswith("./netdyno load tcp://127.0.0.1:7000 --workload rpc --size 64")
 
 
+def test_a_backend_is_started_before_its_server() -> None:
+    run = paired_run()
+    asking = {"service-kind": "backend", "pool": 3}
+    backend, server, _ = list_commands(analyse(replace(run, experiment=run.experiment.with_each(server=asking))))[2:]
+    assert backend.line == "./netdyno serve calibration --workload rpc --listen tcp://127.0.0.1:7001"
+    assert server.line.endswith(" --service-kind backend --pool 3 --backend tcp://127.0.0.1:7001")
+
+
 def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> None:
     run = paired_run()
     trials = tuple(
