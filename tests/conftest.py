@@ -85,6 +85,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+        memory.join_pages()
 
 
 def _writes(file: Path, mark: str) -> bool:

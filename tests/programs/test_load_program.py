@@ -25,7 +25,7 @@ from netdyno.kit.paths import build_dir, generator_path
 from netdyno.measure.audits.plausible import populations
 from netdyno.measure.machine.pinning import may_run_realtime
 from netdyno.measure.machine.process import REALTIME_PRIORITY
-from netdyno.measure.trial.load import NOT_BELIEVED
+from netdyno.measure.trial.load import INVALID_LOAD
 from netdyno.model.load_result import LoadResult
 from netdyno.protocol import wire
 from tests.support import audit_names
@@ -312,7 +312,7 @@ def test_an_idle_connection_that_the_server_closes_is_an_error() -> None:
 
     with tcp(serve) as url:
         done = load(url, "-c", "3", "--busy-connections", "1", "--rate", "50", "--json", "-", "--duration", "1s")
-    assert done.returncode == NOT_BELIEVED
+    assert done.returncode == INVALID_LOAD
     result = msgspec.json.decode(done.stdout, type=LoadResult)
     assert (result.errors["closed_by_server"], result.messages.lost) == (2, 0)
     assert "connections" in {audit.name for audit in result.audits if not audit.passed}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.kit.paths import build_dir, generator_path
-from netdyno.measure.trial.load import NOT_BELIEVED
+from netdyno.measure.trial.load import INVALID_LOAD
 from tests.support.foreign import PATIENCE_S, failed, listening
 from tests.support.server import launched
 from tests.support.turns import CHAT, RPC, WAITS, WINDOW_S, server_of, turns
@@ -53,7 +53,7 @@ def test_a_slice_of_a_chat_that_a_listener_does_not_hear_is_the_last(tmp_path: P
         heard = sum(generator.slices(2))
         deaf.set()
         (unheard,) = generator.slices(1)
-        result = generator.ended({NOT_BELIEVED})
+        result = generator.ended({INVALID_LOAD})
     assert result.messages.lost == unheard > 0
     assert result.messages.sent == heard + unheard
 
@@ -72,7 +72,7 @@ def test_a_server_that_ends_ends_the_program(within: bool, asks: Sequence[str], 
                 time.sleep((begins - time.monotonic_ns()) / 1e9 + 0.05)
                 server.process.kill()
             assert generator.event()["event"] == "slice"
-            result = generator.ended({NOT_BELIEVED})
+            result = generator.ended({INVALID_LOAD})
     assert result.errors["closed_by_server"] + result.errors["reset"] == 4
     assert "connections" in failed(result)
 

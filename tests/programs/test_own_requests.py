@@ -16,7 +16,7 @@ from netdyno.store import read, schema
 from netdyno.verbs.cli import main
 from tests.support.fixtures import FAKES
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.long, pytest.mark.usefixtures("steady_canary")]
+pytestmark = [pytest.mark.needs_build, pytest.mark.long, pytest.mark.usefixtures("steady_canary", "undrawn")]
 
 API = f"{shlex.join([sys.executable, '-I', '-S', str(FAKES / 'json_api.py')])} {{port}}"
 QUICK = ("--duration", "100ms", "--blocks", "1", "--foreign-load", "count", "--trace", "never")

@@ -18,7 +18,7 @@ from tests.programs.test_own_requests import API, expect_right, run
 from tests.support.certificates import make_authority
 from tests.support.fixtures import FAKES
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.long, pytest.mark.usefixtures("steady_canary")]
+pytestmark = [pytest.mark.needs_build, pytest.mark.long, pytest.mark.usefixtures("steady_canary", "undrawn")]
 
 ITEMS = ("--path", "/api/items")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.measure.trial.load import NOT_BELIEVED
+from netdyno.measure.trial.load import INVALID_LOAD
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -120,7 +120,7 @@ if {"run", "capacity", "advise", "publish"}.intersection(sys.orig_argv):
 """
 """Python's sitecustomize (library `site`): the reports of runs are empty files here, as those of the fixture `undrawn`.
 A command that is to draw one has no PYTHONPATH."""
-NOT_AT_ONCE = f"set -Euo pipefail; trap 'code=$?; [ $code = {NOT_BELIEVED} ] || exit $code' ERR"
+NOT_AT_ONCE = f"set -Euo pipefail; trap 'code=$?; [ $code = {INVALID_LOAD} ] || exit $code' ERR"
 """As `set -e`, but for a load that its machine was too busy for: it has worked and says so (docs/load.md)."""
 EXECUTED = [
     pytest.param(
@@ -196,7 +196,7 @@ def test_the_commands_of_the_documents_work(block: Block, tmp_path: Path) -> Non
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(tmp_path), environment.get("PYTHONPATH")]))
     environment.pop("NETDYNO_BUILD", None)  # a reader's commands build what they need
     done = execute(block, environment)
-    assert done.returncode in {0, NOT_BELIEVED}, f"{block}\n{block.body}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert done.returncode in {0, INVALID_LOAD}, f"{block}\n{block.body}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert "Traceback" not in done.stderr
 
 

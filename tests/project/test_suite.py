@@ -176,6 +176,24 @@ def test_a_folder_without_room_or_in_which_no_program_can_be_started_holds_no_fi
     assert not memory.can_hold_files(tmp_path / "nothing")
 
 
+LARGE_PAGES = """
+import mmap, re
+from tests.support import memory
+room = mmap.mmap(-1, 16 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+room.write(bytes(16 << 20))
+memory.join_pages()
+print(sum(map(int, re.findall("AnonHugePages: +([0-9]+) kB", open("/proc/self/smaps").read()))))
+"""
+
+
+def test_the_memory_of_the_tests_is_in_large_pages_where_the_kernel_joins_them() -> None:
+    """A fork copies the table of all pages, and most programs of tests are forked."""
+    if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 1):
+        pytest.skip("this kernel joins no pages when it is requested (MADV_COLLAPSE)")
+    done = subprocess.run([sys.executable, "-c", LARGE_PAGES], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert int(done.stdout) >= 14 << 10
+
+
 WORKS_AND_RESTS = r"""
 import subprocess, sys, pytest
 BURN = "import time\nwhile time.process_time() < 0.3: pass"

@@ -15,12 +15,12 @@ import msgspec
 
 from netdyno.kit.paths import build_dir, generator_path
 from netdyno.measure.audits.plausible import populations
-from netdyno.measure.trial.load import NOT_BELIEVED
+from netdyno.measure.trial.load import INVALID_LOAD
 from netdyno.model.load_result import LoadResult, Replies
 
 PATIENCE_S = 60
-MEASURED = {0, NOT_BELIEVED}
-"""How it ends when it has measured: a busy machine may be why that is not believed."""
+MEASURED = {0, INVALID_LOAD}
+"""How it ends when it has measured: a busy machine may be why its figures are invalid."""
 QUICK = ("--warmup", "0", "--duration", "150ms", "--timeout", "2s")
 MANY = ("-n", "40", "--timeout", "2s")
 """A number of messages, for tests that need several: in QUICK's window a busy machine may have time for one only."""

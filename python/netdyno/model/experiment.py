@@ -230,9 +230,9 @@ class Conditions(OwnRequests, kw_only=True):
 
 
 class Scenario(Conditions, kw_only=True):
-    """One workload under one load; `factors` maps an option to the levels that it takes (options.whose defines which
-    options exist). `contestants` are names and patterns in the file, and names when it is run. Settings that the file
-    has once for all of its scenarios stand in each; `slo` is the objective of the metric `capacity`."""
+    """One workload under one load; `factors` maps an option to the levels that it takes (options.sides_of_factor says
+    which exist). `contestants` are names and patterns in the file, and names when it is run. Settings that the file has
+    once for all of its scenarios stand in each; `slo` is the objective of the metric `capacity`."""
 
     name: Annotated[str, Option(TEXT, "Its name, unique in the file.", "own")]
     contestants: Annotated[

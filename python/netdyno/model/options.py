@@ -89,7 +89,7 @@ SIDES = ("server", "both")
 """The tables inside `factors` for options that the load has as well."""
 
 
-def whose(factor: str) -> tuple[str | None, str | None]:
+def sides_of_factor(factor: str) -> tuple[str | None, str | None]:
     """Return the load's option and the server's option that a factor sets; None for a side that it does not set. A
     factor of the link or the cores sets neither. Pure. Raises KeyError for a name that is no factor."""
     side, _, name = factor.rpartition(".")
@@ -227,7 +227,7 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level], least_warmup_
     fields: dict[str, Any] = {name: getattr(scenario, name) for name in Conditions.__struct_fields__}
     server = dict(scenario.server)
     for factor, level in levels.items():
-        of_load, of_server = whose(factor)
+        of_load, of_server = sides_of_factor(factor)
         if of_load or not of_server:
             option = option_of(of_load or factor)
             fields[option.field] = option.takes.read(level)

@@ -10,7 +10,7 @@ import msgspec
 from netdyno.kit import quantities
 from netdyno.model.contestant import MANIFEST_OPTIONS, Contestant
 from netdyno.model.load_result import LoadResult
-from netdyno.model.options import Settings, whose
+from netdyno.model.options import Settings, sides_of_factor
 
 LOOPBACK_ADDRESS = "127.0.0.1"
 SERVER_ADDRESS, LOAD_ADDRESS = "10.77.0.1", "10.77.0.2"
@@ -134,7 +134,7 @@ def _list_meaningless(transport: Transport, settings: Settings, levels: Collecti
     of_server = {option for option in settings.server if not has_option(transport, option)}
     if not transport.messages:
         return sorted(of_server)
-    varied = {whose(factor)[0] for factor in levels} & STREAM_LOAD_OPTIONS.keys()
+    varied = {sides_of_factor(factor)[0] for factor in levels} & STREAM_LOAD_OPTIONS.keys()
     changed = {
         option
         for option, default in STREAM_LOAD_OPTIONS.items()

@@ -1,7 +1,7 @@
 """Whether other programs shared the cores with some contestants of a scenario and spared another. Pure functions.
 
 A neighbour that meets all alike leaves comparisons as they are. A program that runs while one contestant is measured,
-and rests while another is, makes a difference that looks like the contestants' own, whoever started it."""
+and rests while another is, makes a difference that looks like the contestants' own, whatever started it."""
 
 from __future__ import annotations
 

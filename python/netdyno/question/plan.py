@@ -22,7 +22,7 @@ from netdyno.model.base import MOST_CELLS, Frozen, type_level
 from netdyno.model.contestant import GENERATOR, MANIFEST_OPTIONS, Contestant, stands_already
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations, level_key
-from netdyno.model.options import MOST_THREADS, Settings, count_check_connections, settings, whose
+from netdyno.model.options import MOST_THREADS, Settings, count_check_connections, settings, sides_of_factor
 from netdyno.model.server_options import added_options, all_options
 from netdyno.model.trial import Trial
 from netdyno.question.capacity import select_coordinates
@@ -209,7 +209,8 @@ def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iter
         return ""
     if not contestant.manifest.spends_time and settings.longest_service_time_s > 0:
         return f"{contestant.name} cannot spend a service time"
-    ignored = {option for factor in levels if (option := whose(factor)[1])} - _list_understood(contestant, settings)
+    varied = {option for factor in levels if (option := sides_of_factor(factor)[1])}
+    ignored = varied - _list_understood(contestant, settings)
     ignored |= {"service-time"} & settings.server.keys()
     ignored |= {"service-kind"} if settings.has_backend else set()
     ignored |= {"tls"} if settings.is_encrypted else set()

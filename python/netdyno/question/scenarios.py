@@ -164,7 +164,8 @@ def _read_factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[ty
 
 
 def flatten_factors(where: str, table: Mapping[str, object]) -> dict[str, object]:
-    """Return the factors by their full names (options.whose); an option that two of them would set is an error."""
+    """Return the factors by their full names (options.sides_of_factor). Raises UserError for an option that two of them
+    would set."""
     on_both_sides = [name for name in LOAD if name in SERVER]
     check_keys(where, table, (*MACHINE, *LOAD, *SERVER, *SIDES))
     factors = {key: levels for key, levels in table.items() if key not in SIDES}

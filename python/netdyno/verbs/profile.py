@@ -17,9 +17,10 @@ from netdyno.kit.errors import UserError
 from netdyno.kit.escape import harmless, harmless_lines
 from netdyno.kit.paths import build_dir
 from netdyno.measure.run import interrupts, needed, preparation
+from netdyno.measure.run.hosts import RunSetup
 from netdyno.measure.trial import first_requests, profiled
 from netdyno.measure.trial.command import adapt_to_server
-from netdyno.measure.trial.context import TrialContext, ignore_progress
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
@@ -63,7 +64,7 @@ def run(request: ProfileRequest) -> int:
     _, folder = preparation.create_folder(request.results, "profile-" + "-".join(server.name for server in ready)[:100])
     with preparation.discard_if_refused(folder):
         context, _ = preparation.set_up(
-            experiment, ready, clients=(), build=build, folder=folder, progress=ignore_progress, foreign_load="count"
+            RunSetup(experiment=experiment, servers=ready, build=build, folder=folder, foreign_load="count")
         )
         first = first_requests.check(experiment, {server.name: server for server in ready}, context)
     (scenario,) = first.experiment.scenarios
@@ -182,15 +183,15 @@ def run_after_trials(
 ) -> None:
     """Profile a run's servers once its trials are over, for its report: each question at the one combination in the
     middle of its levels. The profiles stay in the run's folder. Ctrl-C ends them and leaves the run as it is."""
-    context, _ = preparation.set_up(
-        experiment,
-        ready.servers,
+    setup = RunSetup(
+        experiment=experiment,
+        servers=ready.servers,
         clients=ready.clients,
         build=build,
         folder=folder,
-        progress=ignore_progress,
         foreign_load="count",
     )
+    context, _ = preparation.set_up(setup)
     named = {server.name: server for server in ready.servers}
     with suppress(interrupts.Interrupted), interrupts.raise_on_signals():
         for scenario in experiment.scenarios:

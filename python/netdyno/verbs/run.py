@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -69,7 +69,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of the hosts to run on."""
 
 
-class RunResult(NamedTuple):
+class RunResult(msgspec.Struct, frozen=True):
     """The result of a run: its exit code, its line of JSON, its findings where it has any, and the seconds that it
     took when nothing had to be built any more."""
 
@@ -124,7 +124,7 @@ def carry_out(
         profile.run_after_trials(adapted, ready, outcome.folder, build, sys.stderr if request.as_json else sys.stdout)
         if done.analysis is not None:
             _write_page(done.analysis, outcome.folder)
-    return done._replace(seconds=time.monotonic() - began_s)
+    return msgspec.structs.replace(done, seconds=time.monotonic() - began_s)
 
 
 def _refuse_without_clone(request: RunRequest, servers: Sequence[Contestant]) -> None:

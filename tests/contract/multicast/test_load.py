@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from netdyno.measure.machine.links.namespace import Namespace
-from netdyno.measure.trial.load import NOT_BELIEVED
+from netdyno.measure.trial.load import INVALID_LOAD
 from tests.contract.golden import wire
 from tests.contract.messages.transport import BYE, HELO, WELC, control
 from tests.support.inside import Inside
@@ -41,7 +41,7 @@ def loading(private: Namespace, generator: str, url: str, *options: str) -> Iter
         try:
             yield events, result
             out, _ = load.communicate(timeout=2 * PATIENCE_S)
-            assert load.returncode in {0, NOT_BELIEVED}
+            assert load.returncode in {0, INVALID_LOAD}
             result.append(json.loads(out))
         finally:
             load.kill()

@@ -34,10 +34,10 @@ Of = tuple[int, CanaryReadings]
 
 
 class Median(NamedTuple):
-    """The median of each figure of the canary, and the trials that it was taken over, in words (`whose`)."""
+    """The median of each figure of the canary, and the trials that it was taken over, in words (`basis`)."""
 
     speeds: dict[str, float]
-    whose: str
+    basis: str
 
 
 class CanaryJudge:
@@ -181,7 +181,7 @@ def _audit_readings(readings: CanaryReadings, median: Median | None) -> Audit:
         f"{side} the trial, the canary read {quantities.rate(here)} ({name}), a factor of "
         f"{quantities.three_digits(factor)} "
         f"off the "
-        f"median {median.whose}, {quantities.rate(there)} (bound {FACTOR:g})"
+        f"median {median.basis}, {quantities.rate(there)} (bound {FACTOR:g})"
     )
     return Audit(name="canary", passed=factor <= FACTOR, detail=detail)
 

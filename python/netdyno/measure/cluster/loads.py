@@ -26,7 +26,7 @@ from netdyno.measure.cluster.requests import (
     PartsMade,
 )
 from netdyno.measure.machine.process import describe_exit
-from netdyno.measure.trial.load import NOT_BELIEVED, NOTHING_MEASURED
+from netdyno.measure.trial.load import INVALID_LOAD, NOTHING_MEASURED
 from netdyno.measure.trial.parts import Parts
 from netdyno.model.observation import HostCanary
 
@@ -205,7 +205,7 @@ class _DistributedLoad:
 
 def _is_failure(ended: LoadEnded) -> bool:
     """Return whether a load program itself failed. A load without a right reply is a result, which the trial judges."""
-    return ended.code not in (0, NOTHING_MEASURED, NOT_BELIEVED) or ended.result is None
+    return ended.code not in (0, NOTHING_MEASURED, INVALID_LOAD) or ended.result is None
 
 
 async def serve_request(reach: Reach, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -29,14 +29,14 @@ from netdyno.measure.cluster.requests import (
 from netdyno.measure.machine import digests, environment
 from netdyno.measure.machine.links import network
 from netdyno.measure.machine.links.network import Network
-from netdyno.measure.run.hosts import GoneError
+from netdyno.measure.run.hosts import GoneError, RunSetup
 from netdyno.measure.trial.context import TrialContext, ignore_progress
 from netdyno.model import transports
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations
-from netdyno.model.observation import ForeignLoad, Pinning
+from netdyno.model.observation import Pinning
 from netdyno.model.options import settings
 from netdyno.model.run import BETWEEN_HOSTS, OF_CLUSTER, OF_LOAD, Environment
 from netdyno.model.trial import Trial, Warmup
@@ -103,19 +103,10 @@ class Stage:
             transports.of(contestant), settings(scenario, levels), self._between
         )
 
-    def set_up(
-        self,
-        experiment: Experiment,
-        servers: Sequence[Contestant],
-        *,
-        clients: Sequence[Contestant],
-        build: Path,
-        folder: Path,
-        progress: Callable[[int, float], None],
-        foreign_load: ForeignLoad,
-    ) -> tuple[TrialContext, Environment]:
+    def set_up(self, setup: RunSetup) -> tuple[TrialContext, Environment]:
         """Let every host that is needed build and describe itself. The first host of the load starts the client
         contestants. Raises UserError where a host has other programs, or another commit, than this machine."""
+        experiment, servers, clients = setup.experiment, setup.servers, setup.clients
         counts = {
             _count_client_hosts(scenario, levels)
             for scenario in experiment.scenarios
@@ -131,7 +122,7 @@ class Stage:
             for host, cores in zip(self._clients, _choose_cores(self._clients), strict=True)
         )
         names = tuple(server.name for server in servers if server.available)
-        generator, canary = generator_path(build), canary_path(build)
+        generator, canary = generator_path(setup.build), canary_path(setup.build)
         commit = environment.read_commit().get("git_commit")
         server_prepared = self._prepare_host(self._server, Prepare(servers=names))
         _check(self._server, server_prepared, digests.digest_host(generator, canary, servers), commit)
@@ -142,20 +133,20 @@ class Stage:
             load_prepared.append(self._prepare_host(host, request))
             _check(host, load_prepared[-1], digests.digest_host(generator, canary, (), started), commit)
         self._ground = msgspec.structs.replace(
-            self._ground, seed=experiment.seed, foreign_load=foreign_load, pinning=pinning, loads=loads
+            self._ground, seed=experiment.seed, foreign_load=setup.foreign_load, pinning=pinning, loads=loads
         )
-        self._progress, self._folder = progress, folder
+        self._progress, self._folder = setup.progress, setup.folder
         context = TrialContext(
             seed=experiment.seed,
             generator=(str(generator),),
             pinning=pinning,
-            folder=folder,
+            folder=setup.folder,
             clients={client.name: client for client in clients},
-            foreign_load=foreign_load,
+            foreign_load=setup.foreign_load,
         )
         recorded = server_prepared.environment | environment.describe_run(experiment, context.pinning)
         programs = {line for prepared in (server_prepared, *load_prepared) for line in prepared.programs}
-        recorded |= {"foreign_load": foreign_load, "programs": sorted(programs)}
+        recorded |= {"foreign_load": setup.foreign_load, "programs": sorted(programs)}
         recorded |= {
             "link": BETWEEN_HOSTS,
             OF_CLUSTER: _describe_host(self._server),

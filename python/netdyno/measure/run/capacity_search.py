@@ -10,12 +10,13 @@ import msgspec
 from netdyno.analysis.capacity.search import Search
 from netdyno.kit.errors import UserError
 from netdyno.kit.paths import canary_path
+from netdyno.measure.run.hosts import RunSetup
 from netdyno.measure.run.preparation import begin_run, check, create_folder, discard_if_refused, set_up
 from netdyno.measure.run.progress import Display
 from netdyno.measure.run.runner import Execution, RunOutcome
 from netdyno.measure.trial import first_requests
 from netdyno.measure.trial.canary import Canary
-from netdyno.measure.trial.context import TrialContext, ignore_progress
+from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
@@ -52,13 +53,7 @@ def prepare(
     run_id, folder = create_folder(results, f"{CAPACITY}-{server.name}")
     with discard_if_refused(folder):
         context, facts = set_up(
-            experiment,
-            [server],
-            clients=(),
-            build=build,
-            folder=folder,
-            progress=ignore_progress,
-            foreign_load=foreign_load,
+            RunSetup(experiment=experiment, servers=[server], build=build, folder=folder, foreign_load=foreign_load)
         )
     return PreparedSearch(run_id, folder, context, facts)
 

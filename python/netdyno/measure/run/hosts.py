@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from netdyno.measure.trial.context import TrialContext
+import msgspec
+
+from netdyno.measure.trial.context import TrialContext, ignore_progress
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
@@ -22,6 +24,19 @@ class GoneError(Exception):
     exit_code = 4
 
 
+class RunSetup(msgspec.Struct, frozen=True, kw_only=True):
+    """The request for the context of a run's trials: what it measures, the build and the folder of the run, and where
+    the progress of a window is reported."""
+
+    experiment: Experiment
+    servers: Sequence[Contestant]
+    clients: Sequence[Contestant] = ()
+    build: Path
+    folder: Path
+    progress: Callable[[int, float], None] = ignore_progress
+    foreign_load: ForeignLoad
+
+
 class Hosts(Protocol):
     """One host of servers and those that load it."""
 
@@ -33,17 +48,7 @@ class Hosts(Protocol):
     ) -> str:
         """Return why a cell cannot run on these hosts; empty when it can."""
 
-    def set_up(
-        self,
-        experiment: Experiment,
-        servers: Sequence[Contestant],
-        *,
-        clients: Sequence[Contestant],
-        build: Path,
-        folder: Path,
-        progress: Callable[[int, float], None],
-        foreign_load: ForeignLoad,
-    ) -> tuple[TrialContext, Environment]:
+    def set_up(self, setup: RunSetup) -> tuple[TrialContext, Environment]:
         """Let every host that is needed build and describe itself. Raises UserError where one cannot take part."""
 
     def warm_ups(

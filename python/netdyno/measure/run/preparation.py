@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,13 +18,13 @@ from netdyno.kit.utc_now import utc_now
 from netdyno.measure.machine import digests, environment, pinning
 from netdyno.measure.machine.links import link_check
 from netdyno.measure.run import needed
-from netdyno.measure.run.hosts import Hosts
+from netdyno.measure.run.hosts import Hosts, RunSetup
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model import run
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Conditions, Experiment, Scenario
 from netdyno.model.levels import combinations
-from netdyno.model.observation import ForeignLoad, Pinning
+from netdyno.model.observation import Pinning
 from netdyno.model.options import Settings, settings
 from netdyno.model.run import Run
 from netdyno.question import flips, plan
@@ -82,33 +82,16 @@ def _list_effective_settings(scenario: Scenario, cores: Pinning) -> list[Setting
     return effective
 
 
-def set_up(
-    experiment: Experiment,
-    servers: Sequence[Contestant],
-    *,
-    clients: Sequence[Contestant],
-    build: Path,
-    folder: Path,
-    progress: Callable[[int, float], None],
-    foreign_load: ForeignLoad,
-    hosts: Hosts | None = None,
-) -> tuple[TrialContext, run.Environment]:
+def set_up(setup: RunSetup, hosts: Hosts | None = None) -> tuple[TrialContext, run.Environment]:
     """Return the context of a run's trials and the environment that they run in. Measures the links of this machine;
     where there is a `hosts`, its hosts describe themselves instead."""
     if hosts is not None:
-        return hosts.set_up(
-            experiment,
-            servers,
-            clients=clients,
-            build=build,
-            folder=folder,
-            progress=progress,
-            foreign_load=foreign_load,
-        )
+        return hosts.set_up(setup)
+    experiment, servers, clients, build = setup.experiment, setup.servers, setup.clients, setup.build
     generator = generator_path(build)
     cores = pinning.choose()
-    links = link_check.check(experiment, cores, folder)
-    facts = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
+    links = link_check.check(experiment, cores, setup.folder)
+    facts = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": setup.foreign_load}
     tls_layer = tls_layer_path(build) if needed.is_encrypted(experiment) else None
     facts |= {"programs": digests.digest_programs(generator, servers, clients, tls_layer)}
     if interpreted := digests.list_runtimes([*servers, *clients]):
@@ -119,11 +102,11 @@ def set_up(
         seed=experiment.seed,
         generator=(str(generator),),
         pinning=cores,
-        folder=folder,
+        folder=setup.folder,
         clients={client.name: client for client in clients},
         bad_links=links.bad,
-        progress=progress,
-        foreign_load=foreign_load,
+        progress=setup.progress,
+        foreign_load=setup.foreign_load,
     )
     return context, facts
 

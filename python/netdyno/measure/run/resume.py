@@ -19,7 +19,7 @@ from netdyno.kit.errors import UserError
 from netdyno.kit.paths import canary_path
 from netdyno.kit.utc_now import utc_now
 from netdyno.measure.run import changes, needed, preparation, runner
-from netdyno.measure.run.hosts import Hosts
+from netdyno.measure.run.hosts import Hosts, RunSetup
 from netdyno.measure.run.progress import Display
 from netdyno.measure.trial import traced
 from netdyno.measure.trial.canary import Canary
@@ -66,16 +66,16 @@ def resume(
         permit(run)
         servers, clients = _make_ready(run, build)
         preparation.check(planned, servers, build)
-        context, facts = preparation.set_up(
-            planned,
-            servers,
+        setup = RunSetup(
+            experiment=planned,
+            servers=servers,
             clients=clients,
             build=build,
             folder=path.parent,
             progress=display.throughput,
             foreign_load=_read_foreign_load(run),
-            hosts=hosts,
         )
+        context, facts = preparation.set_up(setup, hosts)
         changed_words = [changes.format_change(change) for change in differences.list_decisive(run.environment, facts)]
         if changed_words and not anyway:
             raise UserError(

@@ -18,7 +18,7 @@ from netdyno.kit.utc_now import utc_now
 from netdyno.measure.audits import canary_audit as canary_audit
 from netdyno.measure.run import preparation
 from netdyno.measure.run.announcement import explain_delay, format_announcement
-from netdyno.measure.run.hosts import GoneError, Hosts
+from netdyno.measure.run.hosts import GoneError, Hosts, RunSetup
 from netdyno.measure.run.interrupts import Interrupted, raise_on_signals
 from netdyno.measure.run.neighbour_watch import NeighbourWatch
 from netdyno.measure.run.progress import Display, Progress
@@ -74,16 +74,16 @@ def execute(
     run_id, folder = preparation.create_folder(results, experiment.name)
     cells = plan.plan(experiment, plan.choose_twins(experiment, servers_by_name, clients_by_name))
     with preparation.discard_if_refused(folder):
-        context, facts = preparation.set_up(
-            experiment,
-            servers,
+        setup = RunSetup(
+            experiment=experiment,
+            servers=servers,
             clients=clients,
             build=build,
             folder=folder,
             progress=display.throughput,
             foreign_load=foreign_load,
-            hosts=hosts,
         )
+        context, facts = preparation.set_up(setup, hosts)
         first = first_requests.check(experiment, servers_by_name, context)
         experiment, servers = first.experiment, first.mark_closing(servers)
         servers_by_name = {server.name: server for server in servers}

@@ -46,7 +46,7 @@ NOTHING_MEASURED = 1
 They write their result all the same, and its audits judge the server; without a result, the program itself has
 failed."""
 
-NOT_BELIEVED = 3
+INVALID_LOAD = 3
 """The exit code of the generator where one of its own audits has failed (docs/load.md). The audits then judge the
 trial."""
 
@@ -253,7 +253,7 @@ def read_event(generator: Process, line: str) -> LoadEvent:
 def read_result(generator: Process, path: Path, decode: Callable[[bytes], LoadResult]) -> LoadResult:
     """Read the result of a program. Raises TrialError where the program itself has failed: it wrote no result, or it
     could open no connection for want of ports, descriptors or a route."""
-    generator.expect_success(also={NOT_BELIEVED, NOTHING_MEASURED} if path.exists() else {NOT_BELIEVED})
+    generator.expect_success(also={INVALID_LOAD, NOTHING_MEASURED} if path.exists() else {INVALID_LOAD})
     try:
         with path.open("rb") as file:
             text = file.read(MOST_RESULT + 1)

@@ -277,16 +277,16 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
         command = [*network.load, *command, "--linger", LINGER]
         load = generate.measure(program, command, cell_settings, server, watch, context, log)
         try:
-            farewell = take_leave(prepared, server, lines, ready, watch, network.load)
+            closing = check_and_end(prepared, server, lines, ready, watch, network.load)
         except GoneServerError as error:
             raise generate.name_end(error, server) from None
         if farewell.ended == describe_exit(KILLED) and group.count_killed():
             farewell = msgspec.structs.replace(farewell, ended=describe_memory_kill(cell_settings))
         asked = backend.end() if backend else None
     relay = network.relay.end() if network.relay else None
-    observed = _find_observation(watch, load, farewell)
+    observed = _find_observation(watch, load, closing)
     machine = watch.machine()
-    judged = judge(prepared, ready, load, farewell, observed, machine, left_programs, paced=network.paced)
+    judged = judge(prepared, ready, load, closing, observed, machine, left_programs, paced=network.paced)
     if relay:
         judged = (*judged, audits.link(relay, cell_settings.link_delay_s))
     if asked is not None:
@@ -368,7 +368,7 @@ def watch_server(
     )
 
 
-class Farewell(msgspec.Struct, frozen=True):
+class ClosingCheck(msgspec.Struct, frozen=True):
     """The end of a server: its answer to the closing check, or why there was none; how it ended by itself, and where it
     did not, its line of totals and how it ended after SIGTERM. `connected`: the programs that still were when the load
     had left."""
@@ -385,14 +385,14 @@ class Farewell(msgspec.Struct, frozen=True):
         return read_totals(self.line)
 
 
-def take_leave(
+def check_and_end(
     prepared: PreparedTrial,
     server: Process,
     lines: LineReader,
     ready: ReadyLine,
     watch: Watch,
     load_prefix: Sequence[str] = (),
-) -> Farewell:
+) -> ClosingCheck:
     """Check the server once more after the load has left, and end it."""
     cell_settings, context = prepared.settings, prepared.context
     log = prepared.log
@@ -403,14 +403,14 @@ def take_leave(
     check, check_error = generate.check([*load_prefix, *command], cell_settings, context, log)
     ended = describe_exit(server.exit_code()) if server.has_ended() else ""
     line, shutdown = ("", "") if ended else shut_down(server, lines, context)
-    return Farewell(check, check_error, ended, line, shutdown, connected)
+    return ClosingCheck(check, check_error, ended, line, shutdown, connected)
 
 
 def judge(
     prepared: PreparedTrial,
     ready: ReadyLine,
     load: LoadResult,
-    farewell: Farewell,
+    closing: ClosingCheck,
     observed: ServerObservation | None,
     machine: MachineObservation | None,
     left_programs: Sequence[str],
@@ -422,24 +422,24 @@ def judge(
     left behind. `overruns_s`: the time by which each of its slices was too long."""
     cell_settings, contestant = prepared.settings, prepared.contestant
     context = prepared.context
-    left_by_stand_in = farewell.totals.get(LEFT_BEHIND, 0) if contestant.has_stand_in else 0
+    left_by_stand_in = closing.totals.get(LEFT_BEHIND, 0) if contestant.has_stand_in else 0
     judged = [
         *_judge_load(cell_settings, load),
         audits.completed(load),
-        audits.killed(farewell.ended) if farewell.ended == describe_exit(KILLED) else audits.died(farewell.ended),
+        audits.killed(closing.ended) if closing.ended == describe_exit(KILLED) else audits.died(closing.ended),
         audits.left_behind(left_programs, left_by_stand_in),
-        *([] if farewell.ended else [audits.server_alive(farewell.check, farewell.check_error)]),
+        *([] if closing.ended else [audits.server_alive(closing.check, closing.check_error)]),
         *_judge_observation(observed, load, ready, cell_settings),
         *audits.foreign_load(machine, context.foreign_load, paced=paced, beside=context.neighbour),
     ]
-    loads = [load, *([farewell.check] if farewell.check else [])]
+    loads = [load, *([closing.check] if closing.check else [])]
     counted = cell_settings.failed_connects == "count"
-    totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
-    judged += audits.strangers(totals, loads, farewell.connected, failed_connects=counted)
+    totals = {name: value for name, value in closing.totals.items() if name != LEFT_BEHIND}
+    judged += audits.strangers(totals, loads, closing.connected, failed_connects=counted)
     if contestant.has_stand_in:
         judged.append(audits.no_totals())
-    elif not farewell.ended:
-        judged.append(audits.server_totals(totals, loads, farewell.shutdown, failed_connects=counted))
+    elif not closing.ended:
+        judged.append(audits.server_totals(totals, loads, closing.shutdown, failed_connects=counted))
     reported = observed if ready.observed else None
     cores = _choose_pinning(contestant, context)
     judged += _judge_figures(
@@ -448,21 +448,21 @@ def judge(
     return tuple(judged)
 
 
-def _find_observation(watch: Watch, load: LoadResult, farewell: Farewell) -> ServerObservation | None:
+def _find_observation(watch: Watch, load: LoadResult, closing: ClosingCheck) -> ServerObservation | None:
     """Read the server's figures of the window; None where the load had lost all connections before it. Raises
     TrialError where nothing explains why no window was announced."""
     if not watch.saw_window and outcomes.has_lost_all_connections(load):
         return None
-    return read_observation(watch, farewell)
+    return read_observation(watch, closing)
 
 
-def read_observation(watch: Watch, farewell: Farewell) -> ServerObservation:
+def read_observation(watch: Watch, closing: ClosingCheck) -> ServerObservation:
     """Return the server's readings with its own totals. Raises TrialError where nothing was read."""
-    totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
+    totals = {name: value for name, value in closing.totals.items() if name != LEFT_BEHIND}
     return msgspec.structs.replace(
         watch.observation(totals),
-        connections_per_thread=read_connections_per_thread(farewell.line),
-        tick_lag_ns=read_tick_lag(farewell.line),
+        connections_per_thread=read_connections_per_thread(closing.line),
+        tick_lag_ns=read_tick_lag(closing.line),
     )
 
 

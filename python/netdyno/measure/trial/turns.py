@@ -32,6 +32,7 @@ from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.trial import (
     PreparedTrial,
     TrialMeasurements,
+    check_and_end,
     conclude,
     fail,
     judge,
@@ -41,7 +42,6 @@ from netdyno.measure.trial.trial import (
     read_observation,
     record_loss,
     start_server,
-    take_leave,
     wait_ready,
     watch_server,
 )
@@ -345,7 +345,7 @@ class Stand:
         self._result = self.load.finish()
 
     def end_server(self) -> None:
-        self._farewell = take_leave(self.prepared, self.server, self._lines, self._ready, self.watch)
+        self._closing = check_and_end(self.prepared, self.server, self._lines, self._ready, self.watch)
         self.close()
 
     def find_members(self, parents: Mapping[int, int]) -> None:
@@ -380,7 +380,7 @@ class Stand:
                 prepared,
                 self._ready,
                 self._result,
-                self._farewell,
+                self._closing,
                 observed,
                 turns.machine,
                 left_programs,
@@ -452,7 +452,7 @@ class Stand:
         """Return the server's use in the measured parts of the kept slices: its CPU as read at their ends, and, by the
         messages' share, what it did from each of these slices to its next one, and the rest in all slices. Where it has
         put work off to the unmeasured parts, all of a slice is charged by that share."""
-        whole = read_observation(self.watch, self._farewell)
+        whole = read_observation(self.watch, self._closing)
         kept = [slice_ for slice_ in self.slices if slice_.kept]
         sent = sum(slice_.sent for slice_ in self.slices)
         part = load.requests.sent / sent if sent else 0.0

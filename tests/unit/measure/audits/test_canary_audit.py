@@ -147,7 +147,7 @@ def test_neighbours_are_those_that_ran_nearest() -> None:
     assert FEWEST_TRIALS == 5
     median = median_of(readings_of_blocks, 2)
     assert median is not None
-    assert median.whose == "of its block and its neighbours"
+    assert median.basis == "of its block and its neighbours"
     assert median.speeds["round trips"] == 20_000 * 2.5  # of 3 1 2 1 3 9
 
 

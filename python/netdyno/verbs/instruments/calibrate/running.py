@@ -12,7 +12,7 @@ import msgspec
 
 from netdyno.kit.temporary import temporary_folder
 from netdyno.measure.machine.process import REALTIME_PRIORITY, LineReader, Process, TrialError
-from netdyno.measure.trial.load import NOT_BELIEVED
+from netdyno.measure.trial.load import INVALID_LOAD
 from netdyno.measure.trial.trial import ReadyLine
 from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import Pinning
@@ -161,5 +161,5 @@ def _load(case: CalibrationCase, endpoint: str, programs: CalibrationPrograms, f
             priority=programs.priority,
         ) as generator,
     ):
-        generator.expect_end(time.monotonic(), PATIENCE_S, also={NOT_BELIEVED})
+        generator.expect_end(time.monotonic(), PATIENCE_S, also={INVALID_LOAD})
     return msgspec.json.decode(result.read_bytes(), type=LoadResult)
