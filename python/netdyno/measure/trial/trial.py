@@ -280,8 +280,8 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
             closing = check_and_end(prepared, server, lines, ready, watch, network.load)
         except GoneServerError as error:
             raise generate.name_end(error, server) from None
-        if farewell.ended == describe_exit(KILLED) and group.count_killed():
-            farewell = msgspec.structs.replace(farewell, ended=describe_memory_kill(cell_settings))
+        if closing.ended == describe_exit(KILLED) and group.count_killed():
+            closing = msgspec.structs.replace(closing, ended=describe_memory_kill(cell_settings))
         asked = backend.end() if backend else None
     relay = network.relay.end() if network.relay else None
     observed = _find_observation(watch, load, closing)
@@ -290,7 +290,7 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
     if relay:
         judged = (*judged, audits.link(relay, cell_settings.link_delay_s))
     if asked is not None:
-        judged = (*judged, audits.backend(asked, (load, *([farewell.check] if farewell.check else []))))
+        judged = (*judged, audits.backend(asked, (load, *([closing.check] if closing.check else []))))
     reported = observed if ready.observed else None
     return TrialMeasurements(
         load=load, server=reported, machine=machine, kernel=watch.kernel(), relay=relay, audits=judged
