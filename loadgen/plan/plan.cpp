@@ -590,7 +590,7 @@ constexpr std::initializer_list<const char*> of_other_loads{
 std::string write_only_contradiction(const LoadPlan& plan, const CommandLine& line) {
   if (!plan.is_write_only()) return line.given("--every") ? "--every goes with --messages" : "";
   if (plan.workload != Workload::chat || plan.is_foreign())
-    return "--messages is for --workload chat: replies that nobody reads would be no answers";
+    return "--messages is for --workload chat: replies that no client reads are no answers";
   if (carries_messages(plan.url) || plan.tls.on || plan.websocket || !plan.unix_socket.empty())
     return "--messages is for tcp://";
   if (plan.threads > 1) return "--messages: one thread makes the burst; leave --threads out";

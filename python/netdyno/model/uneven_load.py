@@ -29,25 +29,21 @@ def find_uneven(trials: Iterable[Trial]) -> Mapping[str, Audit]:
         if trial.machine is not None:
             used = (trial.machine.foreign_s + trial.machine.steal_s) / trial.machine.window_s
             cores.setdefault(trial.scenario, {}).setdefault(trial.contestant, []).append(used)
-    audits = {scenario: _judge(of_contestants) for scenario, of_contestants in cores.items()}
-    return {scenario: audit for scenario, audit in audits.items() if audit is not None}
+    audits = {scenario: judge(of_contestants) for scenario, of_contestants in cores.items()}
+    return {scenario: audit for scenario, audit in audits.items() if not audit.passed}
 
 
-def _judge(cores: Mapping[str, Sequence[float]]) -> Audit | None:
-    """Judge one scenario by the cores' worth that others used in each trial of its contestants; None where all may have
-    been met alike."""
+def judge(cores: Mapping[str, Sequence[float]]) -> Audit:
+    """Judge one scenario by the cores' worth that others used in each trial of its contestants."""
     medians = {name: statistics.median(values) for name, values in sorted(cores.items())}
     most, least = max(medians, key=lambda name: medians[name]), min(medians, key=lambda name: medians[name])
-    if medians[most] - medians[least] < LEAST_CORES:
-        return None
     between = (medians[most] + medians[least]) / 2
     above = {name: sum(value > between for value in cores[name]) for name in (most, least)}
-    chance = exact.compute_chance(above[most], len(cores[most]), above[least], len(cores[least]))
     pairs = len(list(itertools.combinations(cores, 2)))
-    if chance * pairs >= MOST_CHANCE:
-        return None
+    chance = pairs * exact.compute_chance(above[most], len(cores[most]), above[least], len(cores[least]))
+    is_uneven = medians[most] - medians[least] >= LEAST_CORES and chance < MOST_CHANCE
     detail = (
         f"other programs used {medians[most]:.2g} cores beside {most}, and {medians[least]:.2g} beside {least} "
-        f"(medians; p = {chance * pairs:.2g})"
+        f"(medians; p = {min(chance, 1.0):.2g})"
     )
-    return Audit(name="uneven_load", passed=False, detail=detail)
+    return Audit(name="uneven_load", passed=not is_uneven, detail=detail)

@@ -381,7 +381,7 @@ def _check_write_only(where: str, settings: Settings) -> None:
         return
     key = f"{where}: key 'messages'"
     if settings.workload != "chat":
-        raise UserError(f"{key}: is for the workload chat; replies that nobody reads would be no answers")
+        raise UserError(f"{key}: is for the workload chat; replies that no client reads are no answers")
     if settings.client != GENERATOR:
         raise UserError(f"{key}: only {GENERATOR} has such clients, {settings.client!r} does not")
     if settings.generator_threads != 1:

@@ -123,7 +123,7 @@ def test_table_report_and_document_say_so(unread_analysis: Analysis) -> None:
     for shown in (text, re.sub(r"\s+", " ", page)):
         assert words.WHY_NOT_RANKED in shown
         assert "3 of 6" in shown
-    assert page.count("What clients wrote, and nobody read") == 1
+    assert page.count("What clients wrote, and no client read") == 1
     (_, question) = make_document(unread_analysis)["questions"]
     assert [row["ended"] for row in question["unread"]] == [0, 0, 0, 3]
 
