@@ -10,8 +10,8 @@ namespace netdyno {
 ///
 /// A stamp is made and checked with every message. Carry-less multiplication, where the processor has it, does without
 /// tables, whose lines the kernel drives from the cache between two messages, and takes 16 bytes at a time
-/// (075c8e95:bench/record_cost.cpp, encode_and_verify). libdeflate, which multiplies too, takes single bytes up to an
-/// address divisible by 16: for 64 bytes 33 ns where this takes 7 (1.14, 28 November 2026).
+/// (bench/record_cost.cpp, encode_and_verify). libdeflate, which multiplies too, takes single bytes up to an address
+/// divisible by 16: for 64 bytes 33 ns where this takes 7 (1.14, 28 November 2026).
 std::uint32_t crc32(std::uint64_t first, std::uint64_t second, std::uint32_t third, std::string_view rest);
 
 /// The same without that instruction.

@@ -12,8 +12,8 @@
 namespace netdyno::load {
 
 /// CLOCK_MONOTONIC for a loop that needs the time twice with every message: some 50 of the 270 ns that it spends beside
-/// system calls, of which this saves half (075c8e95:bench/record_cost.cpp, clock). Once a turn it asks the system; in
-/// between it goes on by the processor's counter, from which Linux makes that clock as well. Where Linux does not
+/// system calls, of which this saves half (bench/record_cost --benchmark_filter=clock). Once a turn it asks the system;
+/// in between it goes on by the processor's counter, from which Linux makes that clock as well. Where Linux does not
 /// (clocksource other than tsc), it asks the system every time. Never goes back. Owning thread only.
 class LoopClock {
  public:
