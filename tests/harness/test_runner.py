@@ -215,7 +215,7 @@ from netdyno.present.terminal.display import PlainDisplay
 from netdyno.measure.run import runner
 
 build, results, toml = map(Path, sys.argv[1:])
-chosen = contestants.discover(build=build)[:1]
+chosen = [server for server in contestants.discover(build=build) if "echo" in server.manifest.workloads][:1]
 asked = experiment.load(toml).with_each(contestants=(chosen[0].name,))
 display = PlainDisplay(sys.stdout)
 runner.execute(asked, chosen, results=results, build=build, argv=[], display=display, foreign_load="count")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,6 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from netdyno.kit.paths import ROOT
 from netdyno.measure.trial import first_requests
 from netdyno.model import outcomes
 from netdyno.store import read, schema
@@ -60,13 +58,6 @@ def experiment(folder: Path) -> str:
     return str(path)
 
 
-def passes_workflow(exit_code: int) -> bool:
-    """Whether the step of the workflow in docs/gate.md lets a merge pass when its gate ends with this code."""
-    page = (ROOT / "docs" / "gate.md").read_text()
-    (last,) = [line for line in page.splitlines() if line.strip().startswith('test "$status"')]
-    return subprocess.run(["sh", "-c", f"status={exit_code}; {last}"], check=False).returncode == 0
-
-
 @pytest.mark.usefixtures("undrawn", "steady_canary")
 def test_a_gate_fails_and_names_the_fault_of_a_server_that_is_wholly_broken(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -78,7 +69,6 @@ def test_a_gate_fails_and_names_the_fault_of_a_server_that_is_wholly_broken(
     code = main(["gate", experiment(tmp_path), *servers, *files, *budget])
     printed = capsys.readouterr()
     assert code == 1, printed
-    assert not passes_workflow(code)
     fault = f"The new server has a fault that the old server does not have: in 'most' it {FAULTS[IN_A_GATE]}"
     assert fault in printed.out
     suite = ElementTree.parse(junit).getroot()
@@ -86,11 +76,6 @@ def test_a_gate_fails_and_names_the_fault_of_a_server_that_is_wholly_broken(
     (failure,) = suite.findall("testcase/failure")
     assert f"faulty. The new server {FAULTS[IN_A_GATE]}" in failure.get("message", "")
     assert f"**faulty: {FAULTS[IN_A_GATE]}" in page.read_text()
-
-
-def test_a_gate_that_decides_nothing_passes_the_workflow_and_one_that_passes_does() -> None:
-    assert passes_workflow(0)
-    assert passes_workflow(3)
 
 
 @pytest.fixture(scope="module")
