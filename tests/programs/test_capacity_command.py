@@ -27,7 +27,11 @@ from netdyno.store import read, schema
 from netdyno.verbs import cli
 
 REAL_BUILD = build_dir()
-SERVER = next(contestant.name for contestant in discover() if not contestant.manifest.apart)
+SERVER = next(
+    contestant.name
+    for contestant in discover()
+    if "echo" in contestant.manifest.workloads and not contestant.manifest.apart
+)
 UNSAFE = next(contestant.name for contestant in discover() if contestant.manifest.unsafe)
 # The answers of the fake all take the same time, so that the axis of a figure has no length.
 pytestmark = pytest.mark.filterwarnings("ignore:Attempting to set identical low and high ylims")
