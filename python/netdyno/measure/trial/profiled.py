@@ -19,11 +19,10 @@ from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
-from netdyno.measure.trial.backend import find_url, start_backend
-from netdyno.measure.trial.command import build_server_command
+from netdyno.measure.trial.backend import start_backend
 from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.traced import TracedWindow
-from netdyno.measure.trial.trial import load_program, log_path, wait_ready
+from netdyno.measure.trial.trial import build_networked_command, load_program, log_path, wait_ready
 from netdyno.model.contestant import Contestant, stands_already
 from netdyno.model.options import Settings
 from netdyno.model.profile import Profile, Runtime, Sort
@@ -162,18 +161,13 @@ def _record(
 ) -> _Served:
     load_settings, cores = task.settings, context.pinning.server
     quiet = msgspec.structs.replace(context, progress=lambda _completed, _seconds: None)
-    count = count_server_cores(context.pinning)
     with (
         start_backend(load_settings, network, context, log) as backend,
         log.section(
             "server",
-            command := [
-                *network.server,
-                *perf.ENVIRONMENT,
-                *build_server_command(
-                    task.contestant, load_settings, network.address, cores=count, backend=find_url(backend)
-                ),
-            ],
+            command := build_networked_command(
+                task.contestant, load_settings, network, context, backend, in_front=perf.ENVIRONMENT
+            ),
         ) as output,
         orphans.end(),
         Process(command, cores, output, talks=True) as server,

@@ -14,14 +14,12 @@ import msgspec
 from netdyno.kit import quantities
 from netdyno.measure.machine import orphans, strace
 from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
-from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
-from netdyno.measure.trial.backend import find_url, start_backend
-from netdyno.measure.trial.command import build_server_command
+from netdyno.measure.trial.backend import start_backend
 from netdyno.measure.trial.context import TrialContext
-from netdyno.measure.trial.trial import load_program, log_path, wait_ready
+from netdyno.measure.trial.trial import build_networked_command, load_program, log_path, wait_ready
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant, stands_already
 from netdyno.model.experiment import Experiment, Scenario
@@ -165,18 +163,12 @@ def _run(base: Traced, trial: _Trial, context: TrialContext, log: TrialLog) -> T
     load_settings, network = trial.settings, trial.network
     quiet = msgspec.structs.replace(context, progress=lambda _completed, _seconds: None)
     trace_file = log.path.with_suffix(".trace")
-    cores = count_server_cores(context.pinning)
     try:
         with (
             start_backend(load_settings, network, context, log) as backend,
             log.section(
                 "server",
-                command := [
-                    *network.server,
-                    *build_server_command(
-                        trial.contestant, load_settings, network.address, cores=cores, backend=find_url(backend)
-                    ),
-                ],
+                command := build_networked_command(trial.contestant, load_settings, network, context, backend),
             ) as output,
             orphans.end(),
             Process(command, context.pinning.server, output, talks=True, traceable=True) as server,

@@ -250,7 +250,10 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
         _explain_kill(group, cell_settings),
         start_backend(cell_settings, network, context, log) as backend,
         log.section(
-            "server", command := own.insert_entry(_build_command(prepared, network, backend), group.entry)
+            "server",
+            command := own.insert_entry(
+                build_networked_command(contestant, cell_settings, network, context, backend), group.entry
+            ),
         ) as output,
         orphans.end(lambda names: log.note(audits.left_behind(names).detail)) as left_programs,
         start_server(command, contestant, context, output) as server,
@@ -317,15 +320,25 @@ def describe_memory_kill(settings: Settings) -> str:
     return f"the kernel killed it at its memory limit of {quantities.memory(settings.memory_limit or 0)}"
 
 
-def _build_command(prepared: PreparedTrial, network: Network, backend: Backend | None) -> list[str]:
+def build_networked_command(
+    contestant: Contestant,
+    settings: Settings,
+    network: Network,
+    context: TrialContext,
+    backend: Backend | None = None,
+    *,
+    in_front: Sequence[str] = (),
+) -> list[str]:
+    """Return the command that starts a server in the network of its trial, beside its backend. `in_front`: words
+    between the two."""
     server = build_server_command(
-        prepared.contestant,
-        prepared.settings,
+        contestant,
+        settings,
         network.address,
-        cores=count_server_cores(prepared.context.pinning),
+        cores=count_server_cores(context.pinning),
         backend=find_url(backend),
     )
-    return [*network.server, *server]
+    return [*network.server, *in_front, *server]
 
 
 def start_server(command: Sequence[str], contestant: Contestant, context: TrialContext, output: IO[bytes]) -> Process:

@@ -15,14 +15,12 @@ from netdyno.kit.statistics.settled import settled_from
 from netdyno.measure.machine import control_group, cpu_share, jit, orphans, server_proc, server_processes
 from netdyno.measure.machine.control_group import NoControlGroupError
 from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
-from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
-from netdyno.measure.trial.backend import find_url, start_backend
-from netdyno.measure.trial.command import build_server_command
+from netdyno.measure.trial.backend import start_backend
 from netdyno.measure.trial.context import Key, TrialContext, key
-from netdyno.measure.trial.trial import find_limits, load_program, log_path, wait_ready
+from netdyno.measure.trial.trial import build_networked_command, find_limits, load_program, log_path, wait_ready
 from netdyno.model import transports
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
@@ -156,20 +154,13 @@ def _measure_alone(kind: CellKind, scenario: Scenario, contestant: Contestant, c
 def _observe_warmup(
     cell: Cell, load_settings: Settings, contestant: Contestant, network: Network, context: TrialContext, log: TrialLog
 ) -> Warmup | None:
-    cores = count_server_cores(context.pinning)
     with (
         control_group.make_group(find_limits(load_settings)) as group,
         start_backend(load_settings, network, context, log) as backend,
         log.section(
             "server",
             command := own.insert_entry(
-                [
-                    *network.server,
-                    *build_server_command(
-                        contestant, load_settings, network.address, cores=cores, backend=find_url(backend)
-                    ),
-                ],
-                group.entry,
+                build_networked_command(contestant, load_settings, network, context, backend), group.entry
             ),
         ) as output,
         orphans.end(),

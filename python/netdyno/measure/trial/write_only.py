@@ -9,13 +9,12 @@ from pathlib import Path
 from netdyno.measure.audits import of_trial as audits
 from netdyno.measure.machine import cpu_share, orphans, server_proc
 from netdyno.measure.machine.links.network import Network
-from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import KILLED, Process, describe_exit
 from netdyno.measure.trial import load as generate
-from netdyno.measure.trial.command import build_server_command
 from netdyno.measure.trial.trial import (
     PreparedTrial,
     TrialMeasurements,
+    build_networked_command,
     load_program,
     shut_down,
     wait_ready,
@@ -78,10 +77,7 @@ def measure_writes(prepared: PreparedTrial, network: Network) -> TrialMeasuremen
     would have half of the cores, however many threads the server has (autogroup, sched(7)). A server that was started
     so that SIGPIPE ends it may end: that is a result."""
     settings, contestant, context, log = prepared.settings, prepared.contestant, prepared.context, prepared.log
-    server_command = build_server_command(
-        contestant, settings, network.address, cores=count_server_cores(context.pinning)
-    )
-    command = [*network.server, *server_command]
+    command = build_networked_command(contestant, settings, network, context)
     watch = BurstWatch(network.counters)
     with (
         log.section("server", command) as output,
