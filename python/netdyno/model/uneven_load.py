@@ -5,7 +5,7 @@ and rests while another is, makes a difference that looks like the contestants' 
 
 from __future__ import annotations
 
-import itertools
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -39,7 +39,7 @@ def judge(cores: Mapping[str, Sequence[float]]) -> Audit:
     most, least = max(medians, key=lambda name: medians[name]), min(medians, key=lambda name: medians[name])
     between = (medians[most] + medians[least]) / 2
     above = {name: sum(value > between for value in cores[name]) for name in (most, least)}
-    pairs = len(list(itertools.combinations(cores, 2)))
+    pairs = math.comb(len(cores), 2)
     chance = pairs * exact.compute_chance(above[most], len(cores[most]), above[least], len(cores[least]))
     is_uneven = medians[most] - medians[least] >= LEAST_CORES and chance < MOST_CHANCE
     detail = (
