@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).with_name("entry_fakes")
 # What every Debian has (essential packages), and all that the script may use of it.
 REAL_TOOLS = """
-awk cat cp cut dirname env flock grep kill mkdir mv printf readlink rm sed sh sha256sum tail touch tr
+awk cat cp cut dirname env flock grep kill mkdir mv printf readlink rm sed setsid sh sha256sum tail touch tr
 """
 
 PACKAGES = """
@@ -74,11 +74,12 @@ class Tree:
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def calls(self) -> list[str]:
-        """Return what was called since the last call of this."""
+        """Return what was called since the last call of this; CMake, which configures beside the Python steps, after
+        them."""
         path = self.fakes / "calls"
         lines = path.read_text().splitlines() if path.exists() else []
         path.unlink(missing_ok=True)
-        return lines
+        return sorted(lines, key=lambda line: 2 * line.startswith("cli") + line.startswith("cmake"))
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the last command."""

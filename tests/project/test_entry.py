@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.project.entry_tree import Tree, make_tree
+from tests.support.patience import eventually
 
 pytestmark = pytest.mark.timeout(60)  # a wait for an event that never comes
 
@@ -310,6 +311,13 @@ def test_a_long_installation_says_how_far_it_is_also_on_a_pipe(tree: Tree) -> No
     assert "so far" not in process.communicate()[1]
 
 
+def wait_until_alone(process: subprocess.Popen[str], step: str) -> None:
+    """Wait until the Python steps, beside which CMake configures, are done."""
+    assert process.stderr is not None
+    if step == "cmake":
+        assert any("set-up 3/3" in line for line in iter(process.stderr.readline, ""))
+
+
 @pytest.mark.parametrize(("step", "says"), [("uv", "installing Python packages"), ("cmake", "configuring")])
 def test_a_long_step_without_figures_shows_its_last_line(tree: Tree, step: str, says: str) -> None:
     reached, go = tree.hold(step)
@@ -317,6 +325,7 @@ def test_a_long_step_without_figures_shows_its_last_line(tree: Tree, step: str, 
         process = tree.start("run")
         assert process.stderr is not None
         assert reached.read_text() == "half\n"
+        wait_until_alone(process, step)
         name = {"uv": "python", "cmake": "configure-release"}[step]
         (tree.root / f".netdyno/logs/{name}.log").write_text("first\nsecond\n\n")
         pass_by(40)
@@ -488,10 +497,13 @@ def test_with_a_home_caches_are_where_tools_keep_them(tree: Tree, tmp_path: Path
 @pytest.mark.parametrize("step", ["apt-get", "uv", "cmake"])
 def test_a_set_up_killed_in_the_middle_is_made_good_by_the_next_call(tree: Tree, step: str) -> None:
     tree.have("cmake", "libboost1.81-dev")
-    reached, _ = tree.hold(step)
+    reached, go = tree.hold(step)
     process = tree.start("run")
     assert reached.read_text() == "half\n"
+    wait_until_alone(process, step)
     os.killpg(process.pid, signal.SIGKILL)
+    if step == "cmake":  # in a session of its own, it goes on to its end
+        go.write_text("go\n")
     process.communicate(timeout=60)
     tree.hold_no_more()
     tree.calls()
@@ -502,6 +514,29 @@ def test_a_set_up_killed_in_the_middle_is_made_good_by_the_next_call(tree: Tree,
     assert ("python pip_settings" in done) == (step != "cmake")
     tree.run("run")
     assert tree.calls() == ["cli run"]
+
+
+def test_the_build_is_configured_while_python_is_set_up(tree: Tree) -> None:
+    reached, go = tree.hold("uv")
+    process = tree.start("run")
+    assert reached.read_text() == "half\n"
+    eventually(lambda: CONFIGURE in (tree.fakes / "calls").read_text(), "CMake was not called")
+    go.write_text("go\n")
+    process.communicate(timeout=60)
+    assert process.returncode == CLI_STATUS
+
+
+def test_who_ends_the_set_up_ends_the_configuring(tree: Tree) -> None:
+    """Left to itself, it would keep the lock of the next call."""
+    reached, _ = tree.hold("cmake")
+    process = tree.start("run")
+    assert reached.read_text() == "half\n"
+    wait_until_alone(process, "cmake")
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    tree.hold_no_more()
+    assert tree.run("run").returncode == CLI_STATUS
 
 
 def test_of_two_first_calls_one_sets_up_and_the_other_waits(tree: Tree) -> None:
