@@ -1,4 +1,5 @@
 // netdyno-canary: how fast this machine is right now, by a short workload that is always the same. README.md says more.
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -6,7 +7,6 @@
 
 #include <csignal>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "canary/place.hpp"
 #include "canary/plan.hpp"
@@ -51,14 +51,11 @@ int main(int argc, char** argv) {
   const int server_core = plan.server_cores.empty() ? sched_getcpu() : plan.server_cores.front();
   const double on_one_core = round_trips_on_one_core(asking.get(), server_core, plan.exchange / 4);
   asking.reset();  // which ends the other process
-  const nlohmann::ordered_json result = {
-      {"round_trips_per_second", there_and_back},
-      {"server_millions_per_second", server},
-      {"generator_millions_per_second", generator},
-      {"one_core_round_trips_per_second", on_one_core},
-      {"seconds", std::chrono::duration<double>(Clock::now() - begun).count()},
-  };
-  std::printf("%s\n", result.dump().c_str());
+  fmt::print(R"({{"round_trips_per_second":{},"server_millions_per_second":{},"generator_millions_per_second":{},)"
+             R"("one_core_round_trips_per_second":{},"seconds":{}}})"
+             "\n",
+             there_and_back, server, generator, on_one_core,
+             std::chrono::duration<double>(Clock::now() - begun).count());
   waitpid(child, nullptr, 0);  // until it has ended: an orphan would be left to an init that may never reap it
   return 0;
 }
