@@ -134,6 +134,13 @@ def test_it_is_loaded_verified_observed_and_ended(run_of_all: Run) -> None:
     assert serves.rss_peak_bytes < forks.rss_peak_bytes < 1.8 * serves.rss_peak_bytes, "what they share counts once"
 
 
+def test_how_long_each_takes_to_start_is_known_from_its_first_requests(run_of_all: Run) -> None:
+    """An interpreter starts in more than 10 ms."""
+    for server in own.restore_servers(run_of_all.about):
+        assert server.own is not None
+        assert server.own.overhead_s > 0.01
+
+
 def expect_reconnected(trial: Trial) -> None:
     audits = {audit.name: audit for audit in trial.audits}
     assert trial.load is not None, trial.reason

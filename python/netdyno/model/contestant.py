@@ -97,6 +97,8 @@ class Own(Frozen):
 
     `closes`: it closed each connection after a reply at its first requests (measure/trial/first_requests.py).
 
+    `overhead_s`: how long it took to be ready and to end at its first requests; 0 where it has had none.
+
     `knobs`: the levels of its own options that are compared, which `command` holds in place of `{workers}` and the like
     in `template`: servers with one template are siblings."""
 
@@ -119,6 +121,7 @@ class Own(Frozen):
         60.0
     )
     closes: bool = False
+    overhead_s: float = 0.0
     template: str = ""
     knobs: Mapping[str, str] = {}
 

@@ -294,8 +294,17 @@ def estimate_seconds(
     experiment: Experiment, servers: ContestantsByName, clients: ContestantsByName = MappingProxyType({})
 ) -> float:
     """The expected length of the whole run, in seconds, twins included; cells that will be skipped cost nothing."""
-    once = sum(seconds for _, seconds in _list_costs(experiment, servers, clients))
-    return once + sum(seconds for _, seconds in _draw_twins(experiment, servers, clients))
+    blocks = {scenario.name: scenario.blocks for scenario in experiment.scenarios}
+    return sum(
+        seconds + blocks[kind.scenario] * _find_startup_s(servers[kind.contestant])
+        for costs in (_list_costs, _draw_twins)
+        for kind, seconds in costs(experiment, servers, clients)
+    )
+
+
+def _find_startup_s(contestant: Contestant) -> float:
+    """Return how much longer than others a server takes to start and to end, as far as it is known."""
+    return max(0.0, contestant.own.overhead_s - TRIAL_OVERHEAD_S) if contestant.own is not None else 0.0
 
 
 def choose_twins(

@@ -131,7 +131,7 @@ def _search_all(
             experiment, server, results=request.results, build=build, foreign_load=request.foreign_load
         )
         first = first or capacity_search.send_first_requests(experiment, servers, prepared)
-        (server,) = first.mark_closing([server])
+        (server,) = first.describe_servers([server])
         rate_hz = first.rates_hz.get(server.name)
         if len(servers) > 1:
             console.print(f"{server.name}:", markup=False)

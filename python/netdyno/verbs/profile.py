@@ -68,7 +68,7 @@ def run(request: ProfileRequest) -> int:
         )
         first = first_requests.check(experiment, {server.name: server for server in ready}, context)
     (scenario,) = first.experiment.scenarios
-    ready = first.mark_closing(ready)
+    ready = first.describe_servers(ready)
     output = sys.stderr if request.as_json else sys.stdout
     measured: list[Profile] = []
     try:

@@ -16,7 +16,7 @@ from netdyno.kit.paths import ROOT
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.model import transports
 from netdyno.model.base import type_level
-from netdyno.model.contestant import Contestant, Manifest
+from netdyno.model.contestant import Contestant, Manifest, Own
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.options import settings
@@ -329,6 +329,15 @@ def test_the_canary_beside_each_trial_costs_time(experiment: Experiment) -> None
     whole_s = trials * (cold.scenarios[0].duration_s + TRIAL_OVERHEAD_S + CANARY_S)
     assert math.isclose(estimate_seconds(cold, {"a": contestant("a")}), whole_s)
     assert 0.03 <= CANARY_S <= 0.06  # the exchange and the loop take 30 ms
+
+
+def test_a_server_that_starts_slowly_costs_time(experiment: Experiment) -> None:
+    single = experiment.with_each(contestants=("a",))
+    seconds = [
+        estimate_seconds(single, {"a": msgspec.structs.replace(contestant("a"), own=own)})
+        for own in (Own(command="a", workload="echo"), Own(command="a", workload="echo", overhead_s=1.0))
+    ]
+    assert math.isclose(seconds[1] - seconds[0], single.blocks * 2 * (1.0 - TRIAL_OVERHEAD_S))
 
 
 def test_a_link_that_is_made_for_each_trial_costs_time(experiment: Experiment) -> None:

@@ -85,7 +85,7 @@ def execute(
         )
         context, facts = preparation.set_up(setup, hosts)
         first = first_requests.check(experiment, servers_by_name, context)
-        experiment, servers = first.experiment, first.mark_closing(servers)
+        experiment, servers = first.experiment, first.describe_servers(servers)
         servers_by_name = {server.name: server for server in servers}
     run = preparation.begin_run(run_id, folder, experiment, facts | {"trace": trace}, servers, clients)
     with write.Store.create(folder, run, argv, cells) as stored:

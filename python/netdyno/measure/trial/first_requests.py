@@ -70,19 +70,28 @@ class FirstRequests(NamedTuple):
 
 class FirstReplies(msgspec.Struct, frozen=True):
     """The experiment with what is verified of replies, and at which rate; how many replies a second each of the user's
-    own servers gave to the first requests, at most; and the servers that closed each connection after a reply."""
+    own servers gave to the first requests, at most; the servers that closed each connection after a reply; and how long
+    each took to be ready and to end."""
 
     experiment: Experiment
     rates_hz: Mapping[str, float]
     closing: frozenset[str] = frozenset()
+    overheads_s: Mapping[str, float] = msgspec.field(default_factory=dict)
     failures: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Of a gate: why one of its two has no right reply, by its name."""
 
-    def mark_closing(self, servers: Sequence[Contestant]) -> tuple[Contestant, ...]:
-        """Return the servers, those that close each connection with that in their description."""
+    def describe_servers(self, servers: Sequence[Contestant]) -> tuple[Contestant, ...]:
+        """Return the servers with what their first requests showed of them."""
         return tuple(
-            msgspec.structs.replace(server, own=msgspec.structs.replace(server.own, closes=True))
-            if server.own is not None and server.name in self.closing
+            msgspec.structs.replace(
+                server,
+                own=msgspec.structs.replace(
+                    server.own,
+                    closes=server.name in self.closing,
+                    overhead_s=self.overheads_s.get(server.name, 0.0),
+                ),
+            )
+            if server.own is not None
             else server
             for server in servers
         )
@@ -90,12 +99,14 @@ class FirstReplies(msgspec.Struct, frozen=True):
 
 class _Replies(msgspec.Struct, frozen=True):
     """The first bodies by scenario, None where equal URLs have replies of different lengths; the replies a second of a
-    closed loop by scenario, and the most of all; and whether each connection was closed after a reply."""
+    closed loop by scenario, and the most of all; whether each connection was closed after a reply; and how long the
+    server took to be ready and to end."""
 
     bodies: dict[str, Bodies | None]
     closed_hz: dict[str, float]
     rate_hz: float
     closes: bool
+    overhead_s: float = 0.0
 
 
 def check(experiment: Experiment, servers: Mapping[str, Contestant], context: TrialContext) -> FirstReplies:
@@ -105,6 +116,7 @@ def check(experiment: Experiment, servers: Mapping[str, Contestant], context: Tr
     bodies: dict[str, dict[str, Bodies | None]] = {scenario.name: {} for scenario in experiment.scenarios}
     closed_hz: dict[str, dict[str, float]] = {scenario.name: {} for scenario in experiment.scenarios}
     rates_hz: dict[str, float] = {}
+    overheads_s: dict[str, float] = {}
     closing: set[str] = set()
     own_servers = [contestant for contestant in servers.values() if contestant.own is not None]
     failures: dict[str, UserError] = {}
@@ -117,6 +129,7 @@ def check(experiment: Experiment, servers: Mapping[str, Contestant], context: Tr
                 raise next(iter(failures.values())) from None
             continue
         rates_hz[contestant.name] = replies.rate_hz
+        overheads_s[contestant.name] = replies.overhead_s
         closing |= {contestant.name} if replies.closes else set()
         for scenario_name, rate_hz in replies.closed_hz.items():
             closed_hz[scenario_name][contestant.name] = rate_hz
@@ -133,7 +146,11 @@ def check(experiment: Experiment, servers: Mapping[str, Contestant], context: Tr
     )
     settled = msgspec.structs.replace(experiment, scenarios=scenarios)
     return FirstReplies(
-        settled, rates_hz, frozenset(closing), {name: str(failure) for name, failure in failures.items()}
+        settled,
+        rates_hz,
+        closing=frozenset(closing),
+        overheads_s=overheads_s,
+        failures={name: str(failure) for name, failure in failures.items()},
     )
 
 
@@ -214,6 +231,7 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
         return _Replies({}, {}, 0.0, closes=False)
     log = TrialLog(context.folder / "logs" / f"first-requests-{contestant.name}.log")
     command = build_server_command(contestant, cells[0][1], cores=count_server_cores(context.pinning))
+    started_s = time.monotonic()
     with (
         log.section("server", command) as output,
         orphans.end(lambda _: None),
@@ -221,6 +239,7 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
     ):
         lines = server.lines()
         ready = wait_ready(server, lines, context, contestant, MACHINE)
+        overhead_s = time.monotonic() - started_s
 
         loads: list[LoadResult] = []
 
@@ -245,8 +264,11 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
         requests = FirstRequests(contestant, send)
         bodies = {name: _find_first_bodies(requests, cell_settings) for name, cell_settings in cells}
         closed_hz = _measure_closed_loops(requests, cells, find_enough_hz(experiment))
+        ends_s = time.monotonic()
         shut_down(server, lines, context)
-    return _Replies(bodies, closed_hz, max(load.requests.per_second for load in loads), _closes_each(loads))
+    overhead_s += time.monotonic() - ends_s
+    rate_hz = max(load.requests.per_second for load in loads)
+    return _Replies(bodies, closed_hz, rate_hz, _closes_each(loads), overhead_s)
 
 
 def _measure_closed_loops(
