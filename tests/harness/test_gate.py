@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 from msgspec.structs import replace
 
-from netdyno.kit.statistics.block_counts import GATE_LOOKS
+from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS, GATE_LOOKS
 from netdyno.measure.run import runner
 from netdyno.measure.trial import first_requests
 from netdyno.measure.trial.context import TrialContext
@@ -41,6 +41,12 @@ name = "most"
 workload = "http"
 """
 
+ROUGH = """
+[[scenario]]
+name = "rough"
+workload = "http"
+"""
+
 
 @pytest.fixture(autouse=True)
 def _without_first_requests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,13 +55,16 @@ def _without_first_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def gate(
-    monkeypatch: pytest.MonkeyPatch, results: Path, after: float, spread: float, *words: str
+    monkeypatch: pytest.MonkeyPatch, results: Path, after: float, spread: float, *words: str, more: str = ""
 ) -> tuple[int, list[Trial]]:
-    """Return exit code and trials of a gate whose second server costs so many times as much; nothing is started."""
+    """Return exit code and trials of a gate whose second server costs so many times as much; nothing is started. The
+    figures of a scenario `rough` spread five times as much."""
 
     def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _context: TrialContext) -> Trial:
         draw = random.Random(f"{cell.block} {cell.scenario} {cell.contestant}")
-        cost = (after if contestant.name == "after" else 1.0) * draw.lognormvariate(0, spread)
+        cost = (after if contestant.name == "after" else 1.0) * draw.lognormvariate(
+            0, spread * (5 if cell.scenario == "rough" else 1)
+        )
         figures = {"throughput": 1000.0 / cost, "cpu": 20_000.0 * cost}
         trial = made_trial(scenario, cell.block, contestant.name, cell.levels, figures)
         return replace(trial, position=cell.position, attempt=cell.attempt)
@@ -64,7 +73,7 @@ def gate(
     commands = ["--before", COMMAND, "--after", COMMAND, "--margin", "throughput=5", "--margin", "cpu=5"]
     results.parent.mkdir(exist_ok=True)
     toml = results.parent / "one.toml"
-    toml.write_text(ONE_SCENARIO)
+    toml.write_text(ONE_SCENARIO + more)
     code = main(["gate", str(toml), *commands, "--results", str(results), *words])
     (stored,) = results.glob(f"*/{schema.FILE_NAME}")
     return code, list(read.load(stored).trials)
@@ -78,6 +87,15 @@ def test_equal_servers_pass_at_the_look_that_shows_it(monkeypatch: pytest.Monkey
     assert blocks in GATE_LOOKS
     assert {trial.contestant for trial in trials} == {"before", "after"}
     assert not any(trial.twin for trial in trials)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_scenario_that_is_decided_is_measured_no_further(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code, trials = gate(monkeypatch, tmp_path / "results", 1.0, 0.01, more=ROUGH)
+    assert code == 0
+    last = {trial.scenario: trial.block for trial in trials}
+    assert FEWEST_BLOCKS <= last["most"] < last["rough"]
+    assert last["rough"] in GATE_LOOKS
 
 
 def test_a_slower_one_fails_and_both_files_say_so(

@@ -119,12 +119,16 @@ def pursue_flips(so_far: SoFar) -> Iterator[Proposal]:
 
 
 def continue_gate(gate: Gate, so_far: SoFar) -> Iterator[Proposal]:
-    """Propose a block of all scenarios while another could decide the gate."""
+    """Propose a block of the scenarios with open metrics, while another could decide the gate."""
     from netdyno.analysis.gate.judge_gate import judge
     from netdyno.analysis.trials.split import split
 
-    if so_far.below_budget and judge(gate, split(outcomes.judged(so_far.run))).may_go_on:
-        yield _propose_block(so_far, so_far.below_budget)
+    if not so_far.below_budget:
+        return
+    findings = judge(gate, split(outcomes.judged(so_far.run)))
+    still_open = {line.scenario for line in findings.lines if line.outcome == "open"}
+    if findings.may_go_on:
+        yield _propose_block(so_far, [scenario for scenario in so_far.below_budget if scenario.name in still_open])
 
 
 def continue_advice(advise: Advise, so_far: SoFar) -> Iterator[Proposal]:
