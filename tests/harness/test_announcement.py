@@ -15,6 +15,7 @@ from netdyno.question import experiment
 from netdyno.question.blocks import apply_overrides
 from netdyno.question.contestants.contestants import discover
 from netdyno.question.experiment import find_experiments_folder
+from netdyno.verbs.gate import convert_to_gate
 
 MORNING = datetime(2026, 11, 22, 9, 30)  # a clock on the wall has no time zone
 NIGHT = datetime(2026, 11, 22, 23, 58)
@@ -53,6 +54,11 @@ def test_a_fixed_number_of_blocks_has_one_end() -> None:
     trials, time = announce(apply_overrides(repository("quick"), 2, 0.2, None), MORNING)[-2:]
     assert trials.startswith("It makes 2 blocks of 25 trials")
     assert re.fullmatch(r"It takes about 0:2\d \(minutes:seconds\), and ends at about 09:30.", time)
+
+
+def test_a_gate_ends_when_it_has_decided() -> None:
+    gate = convert_to_gate(repository("quick"), {"cpu": 0.05}, 600.0)
+    assert announce(gate, MORNING)[-1] == "It takes up to 10:00 (minutes:seconds), and ends at the latest at 09:40."
 
 
 def test_with_a_precision_it_ends_between_two_times_and_another_day_is_named() -> None:

@@ -42,11 +42,13 @@ def format_announcement(
     precise = any(scenario.precision is not None for scenario in experiment.scenarios)
     if budget_s is not None and longest.blocks > experiment.blocks and not precise and not experiment.flips:
         number = f"{experiment.blocks} or more blocks"
-        takes = f"about {format_clock(max(seconds, budget_s + beside_s))}"
-        ends = f"at about {clock_after(begins, max(seconds, budget_s + beside_s))}"
-        if experiment.time_limit_s is not None:
-            takes += f", up to {format_clock(experiment.time_limit_s)} on a disturbed machine"
-            ends += f", at the latest at {clock_after(begins, experiment.time_limit_s + beside_s)}"
+        expected_s, limit_s = max(seconds, budget_s + beside_s), experiment.time_limit_s
+        takes, ends = f"about {format_clock(expected_s)}", f"at about {clock_after(begins, expected_s)}"
+        if limit_s is not None and limit_s <= expected_s:  # a gate, which ends when it has decided
+            takes, ends = f"up to {format_clock(limit_s)}", f"at the latest at {clock_after(begins, limit_s)}"
+        elif limit_s is not None:
+            takes += f", up to {format_clock(limit_s)} on a disturbed machine"
+            ends += f", at the latest at {clock_after(begins, limit_s + beside_s)}"
     elif experiment.flips:
         number = f"{experiment.blocks} or more blocks"
         takes, ends = f"at least {format_clock(seconds)}", f"not before {clock_after(begins, seconds)}"
