@@ -71,7 +71,7 @@ def test_every_answer_is_true_and_every_count_agrees(run: Run) -> None:
     for trial in run.trials:
         failed = [f"{audit.name}: {audit.detail}" for audit in trial.audits if not audit.passed]
         assert not [text for text in failed if text.partition(":")[0] in TIMELESS], (trial.contestant, trial.scenario)
-        assert trial.status == "skipped" or {audit.name for audit in trial.audits} >= TIMELESS
+        assert trial.status in ("skipped", "struck_out") or {audit.name for audit in trial.audits} >= TIMELESS
 
 
 def test_what_the_server_cost_was_seen(run: Run) -> None:

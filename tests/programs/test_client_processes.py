@@ -14,7 +14,7 @@ from tests.support.running_client import ENDLESS, running
 
 pytestmark = pytest.mark.needs_build
 CLIENTS = [contestant for contestant in discover(kind="client") if not contestant.manifest.instrument]
-OPTIONS = ("-c", "5", "--warmup", "0", "--duration", "300ms")
+OPTIONS = ("-c", "5", "--warmup", "0", "--duration", "1s")
 
 
 @pytest.fixture(params=CLIENTS, ids=lambda contestant: contestant.name)

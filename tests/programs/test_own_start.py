@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from netdyno.model.run import Run
 from netdyno.question.contestants import stand_in
 from netdyno.verbs.cli import main
 from tests.programs.test_own_requests import API, expect_right, run
@@ -75,12 +76,19 @@ def running(place: str, *how: str, env: Sequence[str] = ()) -> Iterator[None]:
             process.kill()
 
 
+def expect_observed(whole: Run) -> None:
+    """Of a disturbed trial the server may not have been read."""
+    valid = [trial for trial in whole.trials if trial.status == "valid"]
+    assert valid
+    assert all(trial.server is not None and trial.server.cpu_s > 0 for trial in valid)
+
+
 def test_it_runs_already_at_an_address_of_http(tmp_path: Path) -> None:
     port = stand_in.find_free_port("127.0.0.1")
     with running(str(port), "named"):
         whole = run(tmp_path, "--address", f"http://localhost:{port}", *ITEMS)
     expect_right(whole, "length")
-    assert all(trial.server is not None and trial.server.cpu_s > 0 for trial in whole.trials)
+    expect_observed(whole)
 
 
 def test_it_runs_already_at_an_address_of_https(tmp_path: Path, certificate: tuple[str, ...]) -> None:
@@ -94,7 +102,7 @@ def test_it_runs_already_at_a_file(tmp_path: Path) -> None:
     with running(f"{tmp_path}/api"):
         whole = run(tmp_path / "results", "--address", "http://localhost", "--unix-socket", f"{tmp_path}/api", *ITEMS)
     expect_right(whole, "length")
-    assert all(trial.server is not None and trial.server.cpu_s > 0 for trial in whole.trials)
+    expect_observed(whole)
 
 
 @pytest.mark.parametrize(

@@ -526,7 +526,7 @@ def test_the_build_is_configured_while_python_is_set_up(tree: Tree) -> None:
     assert process.returncode == CLI_STATUS
 
 
-def test_who_ends_the_set_up_ends_the_configuring(tree: Tree) -> None:
+def test_configuring_ends_with_the_set_up_that_began_it(tree: Tree) -> None:
     """Left to itself, it would keep the lock of the next call."""
     reached, _ = tree.hold("cmake")
     process = tree.start("run")
