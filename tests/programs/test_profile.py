@@ -59,7 +59,7 @@ def profile_undisturbed(request: profile.ProfileRequest, capsys: pytest.CaptureF
         report = json.loads(printed)
         if code == 0 and all(shown["folded"] for shown in report["profiles"]):
             return report
-    raise AssertionError(printed)
+    raise AssertionError("the machine disturbed every profile")
 
 
 def test_a_copy_is_in_what_is_computed_and_a_sleep_in_what_is_waited_for(
