@@ -108,6 +108,7 @@ void Figures::add(const Figures& other) {
   wrong_in_window += other.wrong_in_window;
   completed_service_ns += other.completed_service_ns;
   service_beyond_ns += other.service_beyond_ns;
+  response_beyond_ns += other.response_beyond_ns;
   late_in_window += other.late_in_window;
   in_flight_ns += other.in_flight_ns;
   given_up_service_ns += other.given_up_service_ns;

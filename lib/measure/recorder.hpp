@@ -146,9 +146,10 @@ struct Figures {
   std::uint64_t completed_in_window = 0;   // answered within the window
   std::uint64_t wrong_in_window = 0;       // answered within it by a wrong reply, or the end of the connection
   std::uint64_t completed_service_ns = 0;  // service times of those that were not given up before, added up
-  std::int64_t service_beyond_ns = 0;  // of it, beyond the window; less the part within it of what was answered later
-  std::uint64_t late_in_window = 0;    // of completed_in_window: given up before
-  std::uint64_t in_flight_ns = 0;      // sent messages, neither answered nor given up, integrated over the window
+  std::int64_t service_beyond_ns = 0;   // of it, beyond the window; less the part within it of what was answered later
+  std::int64_t response_beyond_ns = 0;  // the same of the response times, of the messages in `response`
+  std::uint64_t late_in_window = 0;     // of completed_in_window: given up before
+  std::uint64_t in_flight_ns = 0;       // sent messages, neither answered nor given up, integrated over the window
   // What was given up spent this much of the window in the air, and this much of it since it was meant to be sent.
   std::uint64_t given_up_service_ns = 0;
   std::uint64_t given_up_response_ns = 0;
@@ -229,6 +230,10 @@ class Recorder {
     }
     const auto within = given_up ? 0 : static_cast<std::int64_t>(within_window(sent_at, answered_at));
     if (!window_.holds(answered_at)) figures.service_beyond_ns -= within;
+    if (!given_up) {
+      const Nanos whole = window_.holds(intended) ? answered_at - intended : 0;
+      figures.response_beyond_ns += whole - static_cast<std::int64_t>(within_window(intended, answered_at));
+    }
     if (!counts(answered_at)) return;
     roll(answered_at);
     ++figures.completed_in_window;

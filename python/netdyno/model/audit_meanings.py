@@ -26,7 +26,7 @@ FAILURES: Mapping[str, str] = {
         "above half."
     ),
     "achieved_rate": "The rate of an open loop was off by 1%, and the server was not overloaded.",
-    "little": "Little's law, N = X * R, is off by 5% (more is allowed where the ends of the window matter).",
+    "little": "Little's law, N = X * R, is off by 5%.",
     "plausible": "Counts disagree, or a figure exceeds what link, memory, cores and clock allow.",
     "window": "A client contestant was ended by a signal.",
     "harness_quiet": "The harness used 2% of a core or 10 ms.",

@@ -66,6 +66,7 @@ TEST(Recorder, IntegratesMessagesInTheAirOverTheWindowOnly) {
   EXPECT_EQ(f.in_flight_ns, static_cast<std::uint64_t>(250 * ms));
   EXPECT_EQ(f.completed_service_ns, static_cast<std::uint64_t>(250 * ms)) << "150 ms and 100 ms";
   EXPECT_EQ(f.service_beyond_ns, 0) << "100 ms before the window, less the 100 ms of the last within it";
+  EXPECT_EQ(f.response_beyond_ns, 100 * ms) << "150 ms of the last after it, less the 50 ms of the first within it";
 }
 
 /// The integral of a count is the sum of the times, each cut to the window: two ways to the same figure. So it is that
@@ -102,6 +103,8 @@ PROPERTY(Recorder, IntegralIsTheSumOfTheTimesInTheWindow) {
   RC_ASSERT(f.in_flight_ns == expected);
   RC_ASSERT(static_cast<std::int64_t>(f.in_flight_ns) + f.service_beyond_ns ==
             static_cast<std::int64_t>(f.completed_service_ns));
+  RC_ASSERT(static_cast<std::int64_t>(f.in_flight_ns) + f.response_beyond_ns ==
+            std::llround(f.response.mean() * static_cast<double>(f.response.count())));
 }
 
 TEST(Recorder, FillsTheTimeSeriesByCompletion) {
