@@ -45,7 +45,7 @@ def list_sentences(claim: Claim) -> Iterator[tuple[str, str]]:
     if claim.differs:
         yield "here", f"{claim.differs[0].upper()}{claim.differs[1:]}."
     if claim.script is not None:
-        yield "by its script", claim.script.because
+        yield f"by its {claim.script.by}", claim.script.because
     yield "done", claim.account.answer
 
 

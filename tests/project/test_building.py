@@ -249,6 +249,34 @@ def test_nothing_is_made_where_nothing_is_requested_or_nothing_is_configured(
     assert toy.made == set()
 
 
+PRESETS = """
+{"version": 6, "configurePresets": [{"name": "dev", "generator": "Ninja", "binaryDir": "${sourceDir}/build/dev"}]}
+"""
+
+
+def test_a_second_build_has_what_is_needed_without_optimisation(
+    toy: Toy, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (toy.root / "CMakePresets.json").write_text(PRESETS)
+    configured = "netdyno: configuring the build without optimisation"
+
+    def make_debug(*targets: str) -> tuple[set[str], bool]:
+        building.make_debug(targets, toy.build, toy.root)
+        made = {path.stem for path in (toy.root / "build/dev").glob("*.out")}
+        return made, configured in capsys.readouterr().err
+
+    assert make_debug() == (set(), False)
+    assert make_debug("a") == ({"a"}, True)
+    assert make_debug("a", "b") == ({"a", "b"}, False)
+    assert toy.made == set()
+    cache, second = toy.build / "CMakeCache.txt", toy.root / "build/dev/build.ninja"
+    os.utime(cache, (second.stat().st_mtime + 1, second.stat().st_mtime + 1))
+    assert make_debug("a") == ({"a", "b"}, True), "what was installed since may be found now"
+    shutil.rmtree(toy.root / "build/dev")
+    monkeypatch.setenv("NETDYNO_BUILD", str(toy.build))
+    assert make_debug("a") == (set(), False)
+
+
 def test_of_two_builds_one_waits_for_the_other(toy: Toy) -> None:
     first = toy.start("d")
     assert (toy.root / "reached").read_text() == "half\n"

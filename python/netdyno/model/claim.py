@@ -104,11 +104,12 @@ Test = Ratio | Order | Trend | Flat | Bound
 
 
 class ScriptTests(Frozen):
-    """The tests of a claim by the load of its source's own program, and a sentence on why that load says otherwise than
-    the claim's text, or the same."""
+    """The tests of a claim as its source ran it, by the load of its own program or (`by`) by its build, and a sentence
+    on why they say otherwise than the claim's text, or the same."""
 
     because: str
     tests: tuple[Test, ...]
+    by: Literal["script", "build"] = "script"
 
 
 class Account(Frozen):
@@ -125,7 +126,7 @@ class Claim(Needs):
     """One `[[claim]]` of an experiment. `published` are the figures of the source, by a label that has their unit;
     `published_on` are the operating systems on which the source measured, where the claim depends on them; `differs`
     says what is measured otherwise here than there; `why` names the counted metric that is reported beside it
-    (model/metrics.py); `script` are the tests by the load of the source's own program, and `account` what stands in
+    (model/metrics.py); `script` are the tests as the source ran its own program, and `account` what stands in
     docs/studies.md on its verdict."""
 
     id: str

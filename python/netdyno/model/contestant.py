@@ -74,6 +74,11 @@ class Manifest(Frozen):
         return self.kind not in ("command", "framework")
 
     @property
+    def has_debug_build(self) -> bool:
+        """Whether its program can be compiled without optimisation (CMake's preset dev)."""
+        return self.kind == "cmake"
+
+    @property
     def is_launched(self) -> bool:
         """Whether a server of this kind gets its options resolved, from the launcher (protocol/WIRE.md)."""
         return self.kind not in ("cmake", "framework")

@@ -56,6 +56,9 @@ SERVER: Mapping[str, Option] = {
         _declare_server_option(
             "sigpipe", word("ignored", "ends"), "ends: a send to a client that has gone ends the server (unsafe)."
         ),
+        _declare_server_option(
+            "build", word("release", "debug"), "Servers in C++: compiled with optimisation, or (debug) without."
+        ),
         _declare_server_option("pool", whole(1), "Service kind backend: connections to it (default 10)."),
         _declare_server_option("tls", word("off", "on"), "Except chat: whether TLS encrypts all bytes."),
         _declare_server_option("peers", whole(1), "Without connections: clients that may be known at a time."),
@@ -204,6 +207,11 @@ class Settings(Conditions):
     def has_backend(self) -> bool:
         """Whether the server asks a backend for its service time."""
         return self.server.get("service-kind") == BACKEND
+
+    @property
+    def is_debug(self) -> bool:
+        """Whether the server is the program that was compiled without optimisation."""
+        return self.server.get("build") == "debug"
 
     @property
     def pool(self) -> int:

@@ -206,7 +206,8 @@ class JudgedClaim(msgspec.Struct, frozen=True):
     system: Quoted = ""
     """The operating system of this run, where the claim names those of the source."""
     by_script: JudgedClaim | None = None
-    """The verdict by the load of the source's own program; None where the claim has no such tests."""
+    """The verdict as the source ran its own program, by its load or its build; None where the claim has no such
+    tests."""
 
     @property
     def decisive(self) -> ComparisonResult | None:

@@ -44,7 +44,9 @@ NEEDS = ("needs", "needs-to-confirm", "needs-to-refute")
 ANY_TEST = ("only-refutes", *NEEDS)
 """The keys of a test of any kind."""
 CLAIM_KEYS = ("id", "text", "published", "published-on", "differs", *NEEDS, "why", "test", "script", "account")
-SCRIPT_KEYS = ("because", "test")
+SCRIPT_KEYS = ("by", "because", "test")
+RUN_AS_PUBLISHED = ("script", "build")
+"""What of a source's own program a second verdict goes by: its load, or how it was compiled."""
 TEST_KEYS: Mapping[str, tuple[str, ...]] = {
     "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "within", "every", "over", "least-published"),
     "order": ("kind", "metric", "cells", "along", "rising", "falling", "over", "minus"),
@@ -100,11 +102,16 @@ class ClaimReader:
         )
 
     def _read_script(self, where: str, table: object) -> ScriptTests:
-        """Read the tests by the load of the source's own program."""
+        """Read the tests as the source ran its own program."""
         if not isinstance(table, dict):
             raise UserError(f"{where}: must be a table")
         check_keys(where, table, SCRIPT_KEYS)
-        return ScriptTests(because=read_text(where, table, "because"), tests=self._read_tests(where, table))
+        by = read_word(where, {"by": table.get("by", "script")}, "by", RUN_AS_PUBLISHED)
+        return ScriptTests(
+            because=read_text(where, table, "because"),
+            tests=self._read_tests(where, table),
+            by="build" if by == "build" else "script",
+        )
 
     def _read_tests(self, where: str, table: TomlTable) -> tuple[Test, ...]:
         tests = table.get("test")

@@ -43,7 +43,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         **_NEEDS,
         "why": "Counters that the report shows for both sides.",
         "test": "A table, or several that must all hold.",
-        "script": "A table: the tests by the load of the source's own program.",
+        "script": "A table: the tests as the source ran its own program.",
         "account": "A table of sentences on its verdict, for docs/studies.md.",
     },
     "claim.account": {
@@ -53,6 +53,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "answer": "What was done about it.",
     },
     "claim.script": {
+        "by": "script (default): by the load of the source's own program; build: by its build.",
         "because": "A sentence on why the verdict by the program differs from that by the text.",
         "test": "As of the claim.",
     },

@@ -144,6 +144,14 @@ def test_a_claim_has_a_verdict_by_its_text_and_one_by_its_script(
     assert make_document(analysis)["claims"][0]["by_script"]["verdict"] == by_script
 
 
+def test_a_second_verdict_can_be_by_the_build() -> None:
+    """That of the source's own program: its sentence says so."""
+    parsed = experiment.parse(HEAD + BY_SCRIPT.replace("because", 'by = "build"\nbecause'), "made", "made.toml")
+    analysis = analyse(replace(written_run(3), experiment=parsed))
+    assert "by its build: confirmed; messages written" in flat(analysis)
+    assert "by its script" not in flat(analysis)
+
+
 def test_an_unsafe_server_is_in_a_claim_only_where_none_reads(unread_analysis: Analysis) -> None:
     (judged,) = unread_analysis.claims
     assert judged.by_script is not None
@@ -156,6 +164,7 @@ def test_an_unsafe_server_is_in_a_claim_only_where_none_reads(unread_analysis: A
         ("[claim.script]\nbecause = 'so'", "script: key 'test': a claim has one [claim.test] table"),
         (BY_SCRIPT.replace("because", "becuase"), "script: unknown key 'becuase' (did you mean 'because'?)"),
         (BY_SCRIPT.replace('because = "Nobody reads."', ""), "script: key 'because': must be a text"),
+        (BY_SCRIPT.replace("because", 'by = "luck"\nbecause'), "script: key 'by': 'luck' is not"),
         ("[claim.account]\nobjection = 'x'", "account: key 'overturn': must be a text"),
     ],
 )

@@ -144,6 +144,21 @@ def test_a_client_that_cannot_have_a_cell_is_a_skip_with_its_name() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("cmake", ""),
+        ("go", "a does not have the option build"),
+        ("framework", "a is a framework, which does not get the options build"),
+    ],
+)
+def test_only_a_server_in_cpp_has_a_build_without_optimisation(kind: str, reason: str) -> None:
+    server = contestant("a", kind=kind)
+    assert explain_skip(server, Scenario(name="s", workload="echo", server={"build": "debug"}), {}) == reason
+    assert explain_skip(server, Scenario(name="s", workload="echo"), {"build": "debug"}) == reason
+    assert explain_skip(server, Scenario(name="s", workload="echo", server={"build": "release"}), {}) == ""
+
+
 UDP = ("udp",)
 
 

@@ -61,7 +61,7 @@ def decide_claims(claims: Sequence[Claim], evidence: Evidence, level: float) -> 
 
 
 def _judge_both(claim: Claim, evidence: Evidence, level: float) -> JudgedClaim:
-    """Judge a claim by its text and, where it has such tests, by the load of its source's own program."""
+    """Judge a claim by its text and, where it has such tests, as its source ran its own program."""
     judged = _judge(claim, evidence, level)
     if claim.script is None:
         return judged

@@ -197,6 +197,12 @@ def _read_toolchain(build: Path) -> Environment:
     }
 
 
+def describe_debug_build(build: Path) -> Environment:
+    """Describe how programs without optimisation were compiled, where cells start such."""
+    toolchain = _read_toolchain(build)
+    return {"debug_build": f"{toolchain['build_type']}: {toolchain['compiler_flags']}"}
+
+
 @functools.cache
 def _read_libc() -> str:
     return " ".join(platform.libc_ver()).strip()

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.levels import combinations
@@ -26,6 +28,7 @@ def make(
     """Build only what its cells start. `servers` and `clients` are those that its cells name. Raises UserError where
     the build fails; a contestant that lacks something is no failure."""
     building.make(list_programs(experiment, servers, clients), build)
+    building.make_debug(list_debug_programs(experiment, servers), build)
     spoken = {scenario.workload for scenario in experiment.scenarios}
     ready_servers = tuple(
         contestants.prepare(server, build=build) if spoken & set(server.manifest.workloads) else server
@@ -48,6 +51,37 @@ def list_programs(
     tls = building.list_tls_targets(servers) if is_encrypted(experiment) else ()
     backend = (building.BACKEND,) if any(cell.has_backend for cell in _list_cells(experiment)) else ()
     return (building.GENERATOR, building.CANARY, *relay, *tls, *backend, *contestant_targets)
+
+
+def list_debug_programs(experiment: Experiment, servers: Sequence[Contestant]) -> tuple[str, ...]:
+    """Return the targets that its trials need without optimisation. Pure."""
+    chosen = _select_debug(experiment, servers)
+    return (
+        *(building.list_tls_targets(chosen) if is_encrypted(experiment) else ()),
+        *(server.name for server in chosen),
+    )
+
+
+def list_debug_servers(experiment: Experiment, servers: Sequence[Contestant]) -> tuple[Contestant, ...]:
+    """Return the programs without optimisation that its trials start, as servers with names of their own."""
+    return tuple(
+        msgspec.structs.replace(server, name=f"{server.name}-debug", command=(str(program),))
+        for server in _select_debug(experiment, servers)
+        if (program := building.find_debug_program(Path(server.command[0]))).is_file()
+    )
+
+
+def _select_debug(experiment: Experiment, servers: Sequence[Contestant]) -> list[Contestant]:
+    """Return the servers of which a cell starts the program without optimisation."""
+    names = {
+        name
+        for scenario in experiment.scenarios
+        if any(settings(scenario, levels).is_debug for levels in combinations(scenario))
+        for name in scenario.contestants
+    }
+    return [
+        server for server in servers if server.name in names and server.available and server.manifest.has_debug_build
+    ]
 
 
 def _needs_relay(experiment: Experiment) -> bool:

@@ -28,7 +28,7 @@ from netdyno.model.observation import Pinning
 from netdyno.model.options import Settings, settings
 from netdyno.model.run import Run
 from netdyno.question import flips, plan
-from netdyno.question.contestants import codesize, contestants
+from netdyno.question.contestants import building, codesize, contestants
 
 OF_ALL_CELLS = {*Scenario.__struct_fields__} - {*Conditions.__struct_fields__, "name", "factors"}
 """The fields of a scenario beside the settings of its cells: its contestants, metric, blocks and turns, for example."""
@@ -93,7 +93,10 @@ def set_up(setup: RunSetup, hosts: Hosts | None = None) -> tuple[TrialContext, r
     links = link_check.check(experiment, cores, setup.folder)
     facts = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": setup.foreign_load}
     tls_layer = tls_layer_path(build) if needed.is_encrypted(experiment) else None
-    facts |= {"programs": digests.digest_programs(generator, servers, clients, tls_layer)}
+    debug_servers = needed.list_debug_servers(experiment, servers)
+    facts |= {"programs": digests.digest_programs(generator, (*servers, *debug_servers), clients, tls_layer)}
+    if debug_servers:
+        facts |= environment.describe_debug_build(building.find_debug_build(build))
     if interpreted := digests.list_runtimes([*servers, *clients]):
         facts["runtimes"] = interpreted
     if described := contestants.describe_frameworks(servers, build):

@@ -17,6 +17,7 @@ from netdyno.model.own_requests import AT_FILE
 from netdyno.model.server_options import added_options, all_options
 from netdyno.model.trial import Trial
 from netdyno.model.values import CORES
+from netdyno.question.contestants.building import DEBUG_PRESET, find_debug_program
 
 PORTS_OF_AN_ADDRESS = 25_000
 USERS_BUILD = Path("build/release")
@@ -42,8 +43,13 @@ def build_server_command(
     of the cell, so many cores and the URL of its backend."""
     listen = build_listen_url(contestant, address)
     added = added_options(contestant, settings, cores=cores)
-    command = _format_server(contestant.command, listen, settings, added, build_dir())
+    command = _format_server(choose_program(contestant, settings), listen, settings, added, build_dir())
     return [*command, "--backend", backend] if backend else command
+
+
+def choose_program(contestant: Contestant, settings: Settings) -> Sequence[str]:
+    """Return the words that start a contestant's program, in the build of the cell."""
+    return (str(find_debug_program(Path(contestant.command[0]))),) if settings.is_debug else contestant.command
 
 
 def build_listen_url(contestant: Contestant, address: str) -> str:
@@ -69,7 +75,9 @@ def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: i
         load = build_load_command((ENTRY, "load"), endpoint, settings, seed, cores=cores, reconnects=reconnects)
     else:
         load = build_client_command((ENTRY, "client", settings.client), endpoint, settings, seed)
-    server = _format_server((ENTRY, "serve", trial.contestant), endpoint, settings, trial.added, USERS_BUILD)
+    preset = ("env", f"NETDYNO_PRESET={DEBUG_PRESET}") if settings.is_debug else ()
+    serve = (*preset, ENTRY, "serve", trial.contestant)
+    server = _format_server(serve, endpoint, settings, trial.added, USERS_BUILD)
     return [*server, *(("--backend", BACKEND_BY_HAND) if settings.has_backend else ())], load
 
 
@@ -198,6 +206,7 @@ def _format_server(
     program: Sequence[str], endpoint: str, settings: Settings, added: Mapping[str, type_level], build: Path
 ) -> list[str]:
     options = all_options(settings.server, added)
+    options.pop("build", None)  # says which program, not how it serves
     # On the command line it is the file with certificate and key.
     if options.pop("tls", "off") == "on":
         options["tls"] = str(certificate_path(build))

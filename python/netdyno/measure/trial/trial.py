@@ -45,6 +45,7 @@ from netdyno.measure.trial.command import (
     build_load_command,
     build_server_command,
     check_command,
+    choose_program,
     find_target,
     may_reconnect,
 )
@@ -140,6 +141,10 @@ def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: Tri
     if isinstance(cell_settings.server_cores, int) and cell_settings.server_cores > available:
         return record_skip(
             cell, f"server-cores = {cell_settings.server_cores}: the server has {quantities.plural(available, 'core')}"
+        )
+    if cell_settings.is_debug and not (program := Path(choose_program(contestant, cell_settings)[0])).is_file():
+        return record_skip(
+            cell, f"{program} is missing: a run on one machine builds it, unless NETDYNO_BUILD names the programs"
         )
     if stands_already(contestant) and any(find_limits(cell_settings)):
         return record_skip(cell, "an already running server keeps the limits that it has")

@@ -254,8 +254,8 @@ class CheckEntry(Frozen):
 
 
 class ScriptVerdict(Frozen):
-    """The verdict on a claim by the load of its source's own program, the reason where there is none, and the
-    comparisons behind it."""
+    """The verdict on a claim as its source ran its own program, the reason where there is none, and the comparisons
+    behind it."""
 
     verdict: ClaimVerdict
     reason: Quoted
@@ -264,7 +264,7 @@ class ScriptVerdict(Frozen):
 
 class ClaimEntry(Frozen):
     """A claim with its verdict, the reason where there is none, and the comparisons behind it. `by_script`: the same
-    by the load of the source's own program; null where the claim has no tests of it."""
+    as the source ran its own program, by its load or its build; null where the claim has no tests of it."""
 
     id: Name
     text: Quoted

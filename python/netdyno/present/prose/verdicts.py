@@ -56,11 +56,11 @@ def describe_outcome(result: JudgedClaim) -> str:
 
 
 def describe_by_script(result: JudgedClaim) -> str:
-    """Describe the verdict by the load of the source's own program, and why it says what it says; empty without one."""
+    """Describe the verdict as the source ran its own program, and why it says what it says; empty without one."""
     if result.by_script is None or result.claim.script is None:
         return ""
     found = describe_outcome(result.by_script)
-    return f"by its script: {name_verdict(result.by_script)}; {found}. {result.claim.script.because}"
+    return f"by its {result.claim.script.by}: {name_verdict(result.by_script)}; {found}. {result.claim.script.because}"
 
 
 def _list_outcomes(result: JudgedClaim) -> str:

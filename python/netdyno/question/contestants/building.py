@@ -34,6 +34,8 @@ TLS = "netdyno-tls"
 PROGRAMS = "netdyno_programs"
 """All programs that measure or can be measured."""
 EVERYTHING = "all"
+DEBUG_PRESET = "dev"
+"""CMake's preset of programs without optimisation."""
 
 _STEP = re.compile(r"\[(\d+)/(\d+)\] (?!Re-)")
 """Ninja's steps, without those in which CMake looks for new files and is run again."""
@@ -63,16 +65,47 @@ def list_tls_targets(contestants: Iterable[Contestant]) -> tuple[str, ...]:
     return (TLS,) if any("tls" in contestant.manifest.options for contestant in contestants) else ()
 
 
+def find_debug_build(build: Path) -> Path:
+    """Return the build beside this one whose programs have no optimisation."""
+    return build.with_name(DEBUG_PRESET)
+
+
+def find_debug_program(program: Path) -> Path:
+    """Return the same program without optimisation."""
+    return find_debug_build(program.parents[1]) / program.parent.name / program.name
+
+
 def make(targets: Iterable[str], build: Path, root: Path = ROOT) -> None:
     """Bring these up to date; with nothing to do, that is one call of Ninja, and nothing is printed. Raises UserError
     where the build fails."""
     names = sorted(set(targets))
+    if names and is_made_on_demand(build):
+        _run_step("build", ["cmake", "--build", str(build), "--target", *names], names, build, root)
+
+
+def make_debug(targets: Iterable[str], build: Path, root: Path = ROOT) -> None:
+    """Bring these up to date without optimisation, in the build beside this one. It is configured after each
+    configuration of this one, which found what is installed. Raises UserError where that fails."""
+    names = sorted(set(targets))
     if not names or not is_made_on_demand(build):
         return
-    log = root / ".netdyno" / "logs" / f"build-{build.name}.log"
+    debug_build = find_debug_build(build)
+    if _read_time(debug_build / "build.ninja") <= _read_time(build / "CMakeCache.txt"):
+        _print_message("configuring the build without optimisation")
+        _run_step("configure", ["cmake", "--preset", DEBUG_PRESET, "--fresh"], names, debug_build, root)
+    make(names, debug_build, root)
+
+
+def _read_time(path: Path) -> float:
+    """Return when a file was written last; 0 where there is none."""
+    return path.stat().st_mtime if path.is_file() else 0.0
+
+
+def _run_step(step: str, command: Sequence[str], names: Sequence[str], build: Path, root: Path) -> None:
+    """Run a step of a build under the lock, with a log of its own. Raises UserError where it fails."""
+    log = root / ".netdyno" / "logs" / f"{step}-{build.name}.log"
     with _hold_lock(root / ".netdyno") as lock, log.open("wb") as output:
         screen = BuildProgress(sys.stderr, names, log)
-        command = ["cmake", "--build", str(build), "--target", *names]
         try:
             status = _run_logged(command, root, lock, output, screen)
         except OSError as error:

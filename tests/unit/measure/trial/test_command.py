@@ -256,6 +256,16 @@ def test_a_trial_is_repeated_by_hand_through_the_one_entry() -> None:
     assert client[:4] == ["./netdyno", "client", "qt-signals", URL]
 
 
+def test_the_build_says_which_program_is_started_and_is_no_option_of_it(contestant: Contestant) -> None:
+    built = msgspec.structs.replace(contestant, command=("/tree/build/release/servers/x",))
+    release, debug = (
+        build_server_command(built, settings(CHAT, {"build": build}), cores=1) for build in ("release", "debug")
+    )
+    assert (release[0], debug[0]) == ("/tree/build/release/servers/x", "/tree/build/dev/servers/x")
+    assert release[1:] == debug[1:]
+    assert "--build" not in debug
+
+
 def test_a_closed_loop_names_no_rate() -> None:
     closed = settings(Scenario(name="s", workload="echo"), {})
     command = build_load_command(GENERATOR, URL, closed, 3)
