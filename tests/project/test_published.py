@@ -46,7 +46,18 @@ def points_of_a(where: str, rows: Sequence[tuple[str, str, float, float]]) -> It
 
 
 QT = "qt-signals"
+
+
+def shared(threads: float, pool: float) -> list[TruthPoint]:
+    """The loopback's Asio client with TCP_NODELAY, which shared the cores with the server."""
+    return [
+        TruthPoint("shared cores", name, {"connections": 1}, {"throughput": requests / 10})
+        for name, requests in ((THREADS, threads), (POOL, pool))
+    ]
+
+
 INTEL = [
+    *shared(93_776.1, 116_093.5),
     *points_of_a(
         "one client",
         [
@@ -71,6 +82,7 @@ INTEL = [
     ),
 ]
 M4 = [
+    *shared(224_973.7, 462_812.3),
     *points_of_a(
         "one client",
         [
