@@ -249,8 +249,9 @@ def test_a_client_tells_its_cost_and_its_loops_lag(pairs: Watched) -> None:
 
 def test_the_code_of_each_contestant_stands_there_and_what_they_share_last(light: Watched) -> None:
     section = light.page.locator("#code")
-    rows = [text.split("\t") for text in section.locator("tbody tr").all_inner_texts()]
-    headings = section.locator("thead th").all_inner_texts()
+    table = section.locator("table").first
+    rows = [text.split("\t") for text in table.locator("tbody tr").all_inner_texts()]
+    headings = table.locator("thead th").all_inner_texts()
     who, figures = headings[:4], headings[4:]
     assert (who[-1], figures[1:3]) == ("family", ["lines", "lines with family"])
     assert rows[0][:4] == [EPOLL, "server", "coroutines on an own epoll loop", "servers/_shared/epoll"]

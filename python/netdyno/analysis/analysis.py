@@ -20,6 +20,7 @@ from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.run import Analysis, AuditTally, Counts, MachineUse
 from netdyno.analysis.gate.judge_gate import judge as judge_gate
 from netdyno.analysis.notices import canary, retries
+from netdyno.analysis.notices.code_gains import derive_code_gains
 from netdyno.analysis.ranking import stopping
 from netdyno.analysis.scenario import derive_findings, read_client
 from netdyno.analysis.trials import measured
@@ -87,6 +88,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         trials=tuple(trials),
         gate=judge_gate(experiment.gate, parts, level) if experiment.gate else None,
         flips=flips,
+        code_gains=derive_code_gains(scenarios, run.about),
     )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from netdyno.analysis.found.cells import BoundDirection, Estimate
-from netdyno.kit.statistics.stats import Comparison
+from netdyno.kit.statistics.stats import Comparison, Interval
 from netdyno.model.base import Name, Quoted, type_level
 from netdyno.model.observation import Neighbour
 from netdyno.model.trial import Traced, Warmup
@@ -22,6 +22,20 @@ class Company(msgspec.Struct, frozen=True):
     trials: int
     of: int
     neighbours: tuple[Neighbour, ...]
+
+
+class CodeGain(msgspec.Struct, frozen=True):
+    """A server of a question, with the size of its code and its family's, against the server there with the fewest
+    lines: `gain` is how many times as good it is by the metric of the question. `different`: that is proven."""
+
+    question: Name
+    metric: Name
+    contestant: Name
+    lines: int
+    complexity: int
+    gain: float
+    interval: Interval | None
+    different: bool
 
 
 class AddedOption(msgspec.Struct, frozen=True):

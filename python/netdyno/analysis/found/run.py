@@ -19,6 +19,7 @@ from netdyno.analysis.found.gate import GateFindings
 from netdyno.analysis.found.ground import Ground
 from netdyno.analysis.found.notices import (
     AddedOption,
+    CodeGain,
     Company,
     Constant,
     Knob,
@@ -233,3 +234,5 @@ class Analysis(msgspec.Struct, frozen=True):
     """None for a run that is no gate."""
     flips: tuple[FlipFound, ...] = ()
     """The flips that the experiment asks for."""
+    code_gains: tuple[CodeGain, ...] = ()
+    """Question by question, the server with the fewest lines first."""

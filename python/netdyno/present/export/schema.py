@@ -21,6 +21,7 @@ from netdyno.analysis.found.gate import GateFindings
 from netdyno.analysis.found.ground import Ground
 from netdyno.analysis.found.notices import (
     AddedOption,
+    CodeGain,
     Constant,
     Knob,
     MeasuredAlone,
@@ -348,6 +349,7 @@ class Findings(Frozen):
     audits: tuple[AuditTally, ...]
     gate: GateFindings | None
     flips: tuple[FlipEntry, ...]
+    code_gains: tuple[CodeGain, ...]
     set_aside: tuple[TrialNote, ...]
 
 

@@ -22,6 +22,7 @@ from netdyno.model.profile import Profiled
 from netdyno.model.run import Run
 from netdyno.present import templates
 from netdyno.present.export.collect import collect
+from netdyno.present.prose import code_gains as code_gains_prose
 from netdyno.present.prose import environment as surroundings
 from netdyno.present.prose import exclusions, loss, repeat, unread, verdict, verdicts
 from netdyno.present.prose import profile as profile_prose
@@ -30,6 +31,7 @@ from netdyno.present.prose.statuses import STATUS_WORDS
 from netdyno.present.report import (
     capacity,
     charts,
+    code_gains,
     control,
     everything,
     flips,
@@ -120,6 +122,8 @@ def _show_findings(
         "control": control.make_view(analysis.control),
         "audits": views.tabulate_audits(analysis.audits),
         "code": views.tabulate_code(analysis.about),
+        "code_gains": code_gains.make_view(analysis.code_gains, looks),
+        "code_gains_words": code_gains_prose,
         "commands": repeat.list_commands(analysis),
         "overlay": overlay.make_view(runs, [overlaid.changes for overlaid in over], all_looks) if over else None,
         "own_variables": Markup(theme.declare_run_colours(all_looks)),
