@@ -67,4 +67,18 @@ class FrameReader {
   PendingBytes pending_;
 };
 
+/// The parts of a stream of frames: each length, then its body, for a server that reads one part at a time.
+class FrameParts {
+ public:
+  /// The bytes that the current part lacks, at least 1.
+  std::size_t missing() const { return missing_; }
+  /// At most that many, as they were read.
+  void take(std::string_view bytes);
+
+ private:
+  std::array<char, frame_header_size> header_{};
+  std::size_t missing_ = frame_header_size;
+  bool in_body_ = false;
+};
+
 }  // namespace netdyno

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/cli/command_line.hpp"
+#include "lib/cli/option_values.hpp"
 #include "lib/server/application_tick.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/threads.hpp"
@@ -24,8 +26,8 @@ namespace {
 
 class Server {
  public:
-  Server(const ServerOptions& options, UniqueFd listener)
-      : shared_{options, {}, {}},
+  Server(const ServerOptions& options, UniqueFd listener, bool reads_parts)
+      : shared_{options, {}, {}, reads_parts},
         io_(options.threads),
         protocol_(protocol_of(listener.get())),
         acceptor_(new_executor(), protocol_, listener.release()),
@@ -120,12 +122,18 @@ class Server {
 int main(int argc, char** argv) {
   using namespace netdyno;
   ApplicationTick tick;
-  const ServerOptions options =
-      parse_server_options(argc, argv, ThreadModel::any, "tcp", [&](CommandLine& line) { tick.add_option(line); });
+  bool reads_parts = false;
+  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::any, "tcp", [&](CommandLine& line) {
+    tick.add_option(line);
+    add_choice(line, "--read-mode", reads_parts, {{"joined", false}, {"apart", true}},
+               "rpc and chat: a read takes what is there, or of a frame its length or its body");
+  });
+  const bool has_frames = (options.workload == Workload::rpc || options.workload == Workload::chat) && !options.tls;
+  if (reads_parts && !has_frames) usage_error(program_name(argv[0]), "--read-mode apart: rpc or chat, without --tls");
   const UniqueFd stop = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());
-  Server server{options, std::move(listener)};
+  Server server{options, std::move(listener), reads_parts};
   server.start();
   announce_ready(endpoint);
 

@@ -9,10 +9,11 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Budget
+from netdyno.model.levels import combinations
 from netdyno.question import experiment
 from netdyno.question.contestants.contestants import discover
 from netdyno.question.contestants.programs import PROGRAMS
-from netdyno.question.plan import estimate_seconds
+from netdyno.question.plan import estimate_seconds, explain_skip
 from tests.support.studies import FOLDER, load_study
 
 STUDIES = {
@@ -68,6 +69,19 @@ def test_each_size_takes_about_its_time(name: str, budget: str) -> None:
         for server in discover()
     }
     assert least <= estimate_seconds(load_study(name, cast(Budget, budget)), servers, clients()) <= most
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_no_cell_is_skipped_because_its_server_lacks_an_option(name: str) -> None:
+    servers = {server.name: msgspec.structs.replace(server, available=True, why_not="") for server in discover()}
+    skipped = {
+        f"{scenario.name}: {reason}"
+        for scenario in load_study(name).scenarios
+        for levels in combinations(scenario)
+        for server in scenario.contestants
+        if "option" in (reason := explain_skip(servers[server], scenario, levels, clients()))
+    }
+    assert skipped == set()
 
 
 @pytest.mark.parametrize("name", STUDIES)

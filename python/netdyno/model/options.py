@@ -59,6 +59,9 @@ SERVER: Mapping[str, Option] = {
         _declare_server_option(
             "build", word("release", "debug"), "Servers in C++: compiled with optimisation, or (debug) without."
         ),
+        _declare_server_option(
+            "read-mode", word("joined", "apart"), "rpc, chat: a read takes what is there, or a length or a body."
+        ),
         _declare_server_option("pool", whole(1), "Service kind backend: connections to it (default 10)."),
         _declare_server_option("tls", word("off", "on"), "Except chat: whether TLS encrypts all bytes."),
         _declare_server_option("peers", whole(1), "Without connections: clients that may be known at a time."),

@@ -38,15 +38,19 @@ from netdyno.model.transports import SOME_SERVERS_OPTIONS
 from netdyno.question.capacity import CAPACITY, check_capacity
 from netdyno.question.request_files import insert_files
 
-WHERE_POSSIBLE = ("threads", *(option for option in SOME_SERVERS_OPTIONS if option not in ("pool", "sigpipe", "tls")))
+NOT_LEFT_TO_EACH = ("pool", "read-mode", "sigpipe", "tls")
+WHERE_POSSIBLE = ("threads", *(option for option in SOME_SERVERS_OPTIONS if option not in NOT_LEFT_TO_EACH))
 """The options that only some servers have, and that a comparison may still leave to each (transports.py): not
 encryption, which concerns the load as well, nor what a client may do to the server, nor a backend, without which the
-work is another."""
+work is another, nor how one server reads."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
 ASKS_BACKEND = ("rpc", "http")
 """The workloads whose requests can ask a backend."""
 ASKS_FOR_TIME = ("rpc", "web")
 """The workloads whose requests can ask for a service time."""
+
+HAS_FRAMES = ("rpc", "chat")
+"""The workloads whose messages are a length and a body, which a server can read one by one."""
 
 READING_LOADS = (
     "arrivals",
@@ -300,6 +304,8 @@ def _check_load(where: str, settings: Settings) -> None:
         requested = duration_words(settings.service_time_s)
         raise UserError(f"{where}: key 'service-time': {requested} is above {MOST_SERVICE_TIME_S} s")
     _check_slow_requests(where, settings)
+    if settings.server.get("read-mode") == "apart" and (settings.workload not in HAS_FRAMES or settings.is_encrypted):
+        raise UserError(f"{where}: server: key 'read-mode': 'apart' is for rpc and chat, without TLS")
     if settings.has_backend:
         _check_backend(f"{where}: key 'service-kind': 'backend'", settings)
     if settings.requests_per_connection is not None:

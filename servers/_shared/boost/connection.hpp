@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/protocol/framing.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/outbox.hpp"
 #include "lib/server/registry.hpp"
@@ -47,6 +49,7 @@ struct Shared {
   const ServerOptions& options;
   Counters counters;
   Registry<Connection> registry;
+  bool reads_parts = false;  // of a frame, its length and its body, each by itself
 };
 
 /// One client. On its own strand, or the thread of its context, only, but for the constructor, executor() and the
@@ -67,7 +70,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   tcp::socket::executor_type executor() { return socket_.get_executor(); }
 
   void read() {
-    socket_.async_read_some(asio::buffer(buffer_.get(), options_.read_buffer),
+    const auto most = shared_.reads_parts ? std::min(parts_.missing(), options_.read_buffer) : options_.read_buffer;
+    socket_.async_read_some(asio::buffer(buffer_.get(), most),
                             [self = shared_from_this()](error_code error, std::size_t n) { self->on_read(error, n); });
   }
 
@@ -109,6 +113,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (error && error != asio::error::eof) return close();
     effects_.clear();
     if (n > 0) {
+      if (shared_.reads_parts) parts_.take({buffer_.get(), n});
       session_->receive({buffer_.get(), n}, effects_);
     } else if (closing_) {
       return close();
@@ -260,6 +265,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   asio::steady_timer timer_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<char[]> buffer_;
+  FrameParts parts_;
   Effects effects_;
   decltype(effects_.begin()) next_;
   Outbox<asio::const_buffer> outbox_;

@@ -46,6 +46,33 @@ PROPERTY(FrameReader, FindsEveryBodyHoweverTheStreamIsSliced) {
   RC_ASSERT(reader.at_boundary());
 }
 
+PROPERTY(FrameParts, AreEachLengthAndEachBodyHoweverMuchARead) {
+  const auto bodies = some_bodies();
+  std::string stream;
+  for (const auto& body : bodies) stream += frame(body);
+  std::vector<std::size_t> ends;  // of each part, in bytes from the beginning
+  for (std::size_t at = 0; const auto& body : bodies) {
+    ends.push_back(at += frame_header_size);
+    ends.push_back(at += body.size());
+  }
+  FrameParts parts;
+  auto end = ends.begin();
+  for (std::size_t at = 0; at < stream.size();) {
+    RC_ASSERT(at + parts.missing() == *end);
+    const std::size_t size = std::min(parts.missing(), draw::count(1));
+    parts.take(std::string_view{stream}.substr(at, size));
+    at += size;
+    if (at == *end) ++end;
+  }
+  RC_ASSERT(parts.missing() == frame_header_size);
+}
+
+TEST(FrameParts, OfABodyOfNothingIsTheNextLength) {
+  FrameParts parts;
+  parts.take({"\0\0\0\0", 4});
+  EXPECT_EQ(parts.missing(), frame_header_size);
+}
+
 PROPERTY(FrameReader, KeepsWhatFollowsAFrameAtWhichItIsStopped) {
   const auto bodies = some_bodies();
   std::string stream;
