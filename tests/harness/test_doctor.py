@@ -23,8 +23,7 @@ from netdyno.model.observation import Pinning
 from netdyno.question.contestants.kernel import explain_uring_error
 from netdyno.verbs.instruments.doctor import examine
 from netdyno.verbs.instruments.doctor.checks.load import parse_pressure, sum_device_interrupts
-from netdyno.verbs.instruments.doctor.finding import DoctorVerdict, Finding, list_checks
-from netdyno.verbs.instruments.doctor.findings_text import as_text
+from netdyno.verbs.instruments.doctor.finding import DoctorVerdict, Finding, as_text, list_checks
 from netdyno.verbs.instruments.doctor.system import Moment, System
 
 CPU = "/sys/devices/system/cpu"

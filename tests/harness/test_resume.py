@@ -179,8 +179,8 @@ def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_reported_as_
     resume.resume(path, build=fake_build, display=display, anyway=False, permit=permit)
     assert statuses(path) == ["valid"] + ["struck_out"] * 5 + ["valid"] * 4
     assert dict(display.progress.counts) == {"valid": 5, "struck_out": 5}
-    assert [trial.position for trial in display.shown_trials] == [6, 7, 8, 9, 2, 3, 4, 5]
-    assert [trial.status for trial in display.shown_trials] == ["valid"] * 4 + ["struck_out"] * 4
+    assert [trial.position for trial in display.trials] == [6, 7, 8, 9, 2, 3, 4, 5]
+    assert [trial.status for trial in display.trials] == ["valid"] * 4 + ["struck_out"] * 4
 
 
 def statuses(path: Path) -> list[str]:

@@ -17,67 +17,18 @@ import pytest
 from netdyno.kit.errors import UserError
 from netdyno.kit.paths import ROOT
 from netdyno.measure.machine.links import link_check
-from netdyno.measure.run import interrupts, next_cells, preparation, runner
+from netdyno.measure.run import interrupts, next_cells, preparation
 from netdyno.measure.run.progress import Progress
 from netdyno.measure.trial import canary, traced
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment
-from netdyno.model.observation import ForeignLoad
 from netdyno.model.outcomes import verdict
 from netdyno.model.trial import Traced, Trial
 from netdyno.question import blocks
-from netdyno.question.plan import Cell
 from netdyno.store import read, schema
-
-
-class RecordingDisplay:
-    """A display that records its calls."""
-
-    def __init__(self) -> None:
-        self.begun: list[str] = []
-        self.trials: list[Trial] = []
-        self.notes: list[str] = []
-        self.closed = 0
-        self.valid_at_end = 0
-
-    def begin(self, text: str) -> None:
-        self.begun.append(text)
-
-    def trial_started(self, cell: Cell, progress: object) -> None: ...
-
-    def throughput(self, completed: int, seconds: float) -> None: ...
-
-    def trial_done(self, trial: Trial, progress: Progress) -> None:
-        self.trials.append(trial)
-        self.valid_at_end = progress.counts["valid"]
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-def execute(
-    experiment: Experiment,
-    contestants: list[Contestant],
-    tmp_path: Path,
-    fake_build: Path,
-    display: RecordingDisplay,
-    foreign_load: ForeignLoad = "count",
-) -> runner.RunOutcome:
-    results = tmp_path / "results"
-    requested = experiment.with_each(contestants=tuple(contestant.name for contestant in contestants))
-    return runner.execute(
-        requested,
-        contestants,
-        results=results,
-        build=fake_build,
-        argv=["netdyno", "run"],
-        display=display,
-        foreign_load=foreign_load,
-    )
+from tests.support.builders.made_blocks import Silent
+from tests.support.fixtures import FakeRun
 
 
 def without_canary_audit(trial: Trial) -> Trial:
@@ -85,12 +36,10 @@ def without_canary_audit(trial: Trial) -> Trial:
     return msgspec.structs.replace(trial, audits=tuple(audit for audit in trial.audits if audit.name != "canary"))
 
 
-def test_a_run_stores_every_trial_of_its_plan(
-    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
-) -> None:
-    recorder = RecordingDisplay()
+def test_a_run_stores_every_trial_of_its_plan(experiment: Experiment, execute: FakeRun, contestant: Contestant) -> None:
+    recorder = Silent()
     absent = msgspec.structs.replace(contestant, name="absent", available=False, why_not="Folly not found")
-    outcome = execute(experiment, [contestant, absent], tmp_path, fake_build, recorder)
+    outcome = execute(experiment, recorder, servers=[contestant, absent])
     path = outcome.folder / schema.FILE_NAME
     run = read.load(path)
     assert [(trial.block, trial.position) for trial in run.trials] == [
@@ -113,37 +62,29 @@ def test_a_run_stores_every_trial_of_its_plan(
 
 
 def test_a_folder_of_logs_that_is_taken_away_after_each_trial_ends_no_run(
-    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+    experiment: Experiment, execute: FakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(canary, "FRESH_S", 0.0)
 
-    class Remover(RecordingDisplay):
+    class Remover(Silent):
         def trial_done(self, trial: Trial, progress: Progress) -> None:
             super().trial_done(trial, progress)
             (logs,) = (tmp_path / "results").glob("*/logs")
             shutil.rmtree(logs)
 
     recorder = Remover()
-    execute(experiment.with_each(blocks=1), [contestant], tmp_path, fake_build, recorder)
+    execute(experiment.with_each(blocks=1), recorder)
     assert [(trial.status, trial.canary is not None) for trial in recorder.trials] == [("valid", True)] * 2
 
 
 def test_a_factor_of_clients_runs_each_of_them_and_skips_what_is_missing(
-    experiment: Experiment, contestant: Contestant, client: Contestant, tmp_path: Path, fake_build: Path
+    experiment: Experiment, execute: FakeRun, client: Contestant
 ) -> None:
     absent = msgspec.structs.replace(client, name="absent", available=False, why_not="Qt not found")
     factors = {"client": ("netdyno-load", client.name, absent.name)}
     scenario = msgspec.structs.replace(experiment.scenarios[0], factors=factors, connections=1)
-    recorder = RecordingDisplay()
-    outcome = runner.execute(
-        msgspec.structs.replace(experiment, scenarios=(scenario,)).with_each(blocks=1),
-        [contestant],
-        clients=[client, absent],
-        results=tmp_path / "results",
-        build=fake_build,
-        argv=[],
-        display=recorder,
-        foreign_load="count",
+    outcome = execute(
+        msgspec.structs.replace(experiment, scenarios=(scenario,)).with_each(blocks=1), clients=[client, absent]
     )
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert {(trial.levels["client"], trial.status, trial.reason) for trial in run.trials} == {
@@ -154,14 +95,14 @@ def test_a_factor_of_clients_runs_each_of_them_and_skips_what_is_missing(
 
 
 def test_what_the_links_give_is_recorded_and_a_bad_one_is_not_measured_over(
-    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+    experiment: Experiment, execute: FakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = {"wan with 5ms each way": "it takes 9 ms"}
     checked = link_check.Checked({"link.wan": ["wan with 5ms each way: measured 18 ms"]}, bad)
     monkeypatch.setattr(link_check, "check", lambda *_: checked)
     factors = {"link": ("loopback", "wan")}
     requested = experiment.with_each(factors=factors, link_delay_s=0.005, blocks=1)
-    outcome = execute(requested, [contestant], tmp_path, fake_build, RecordingDisplay())
+    outcome = execute(requested)
     stored = read.load(outcome.folder / schema.FILE_NAME)
     assert stored.environment["link.wan"] == ["wan with 5ms each way: measured 18 ms"]
     assert json.loads((outcome.folder / "environment.json").read_text())["link.wan"]
@@ -170,14 +111,10 @@ def test_what_the_links_give_is_recorded_and_a_bad_one_is_not_measured_over(
 
 
 def test_a_trial_that_fails_does_not_stop_the_run(
-    experiment: Experiment,
-    contestant: Contestant,
-    tmp_path: Path,
-    fake_build: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    experiment: Experiment, execute: FakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "dies_under_load")
-    outcome = execute(experiment.with_each(blocks=1), [contestant], tmp_path, fake_build, RecordingDisplay())
+    outcome = execute(experiment.with_each(blocks=1))
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert outcomes.counts(run)["faulty"] == 2
     assert run.finished_at is not None
@@ -185,20 +122,15 @@ def test_a_trial_that_fails_does_not_stop_the_run(
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_drops_the_current_trial_and_keeps_the_rest(
-    number: signal.Signals,
-    code: int,
-    experiment: Experiment,
-    contestant: Contestant,
-    tmp_path: Path,
-    fake_build: Path,
+    number: signal.Signals, code: int, experiment: Experiment, execute: FakeRun
 ) -> None:
-    class InterruptedAfterOne(RecordingDisplay):
+    class InterruptedAfterOne(Silent):
         def throughput(self, completed: int, seconds: float) -> None:
             if len(self.trials) == 1:
                 signal.raise_signal(number)
 
     handler = signal.getsignal(number)
-    outcome = execute(experiment, [contestant], tmp_path, fake_build, InterruptedAfterOne())
+    outcome = execute(experiment, InterruptedAfterOne())
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert outcome.interrupted == code
     assert len(run.trials) == 1
@@ -294,11 +226,11 @@ SIX = {"connections": (1, 2, 3, 4, 5, 6)}
 
 @pytest.mark.usefixtures("slow_for_a_while")
 def test_a_trial_whose_machine_was_not_that_of_its_block_is_invalid_when_the_block_ends(
-    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
+    experiment: Experiment, execute: FakeRun
 ) -> None:
-    recorder = RecordingDisplay()
+    recorder = Silent()
     requested = experiment.with_each(factors=SIX, blocks=1)
-    outcome = execute(requested, [contestant], tmp_path, fake_build, recorder, "strike-out")
+    outcome = execute(requested, recorder, foreign_load="strike-out")
     run = read.load(outcome.folder / schema.FILE_NAME)
     audits = [next(audit for audit in trial.audits if audit.name == "canary") for trial in run.trials]
     assert [audit.passed for audit in audits] == [True, True, False, False, True, True]
@@ -311,7 +243,7 @@ def test_a_trial_whose_machine_was_not_that_of_its_block_is_invalid_when_the_blo
     ]
     assert all(trial.load is not None for trial in by_canary)  # whose window another program took was cut short
     assert tuple(recorder.trials) == (*map(as_it_ended, run.trials), *by_canary)
-    assert recorder.valid_at_end == outcomes.counts(run)["valid"]
+    assert recorder.progress.counts["valid"] == outcomes.counts(run)["valid"]
 
 
 def as_it_ended(trial: Trial) -> Trial:
@@ -321,42 +253,32 @@ def as_it_ended(trial: Trial) -> Trial:
 
 
 @pytest.mark.usefixtures("slow_for_a_while")
-def test_where_foreign_load_is_only_counted_so_is_the_canary(
-    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
-) -> None:
-    outcome = execute(
-        experiment.with_each(factors=SIX, blocks=1), [contestant], tmp_path, fake_build, RecordingDisplay(), "count"
-    )
+def test_where_foreign_load_is_only_counted_so_is_the_canary(experiment: Experiment, execute: FakeRun) -> None:
+    outcome = execute(experiment.with_each(factors=SIX, blocks=1))
     trials = read.load(outcome.folder / schema.FILE_NAME).trials
     assert not any("canary" in trial.reason for trial in trials)
     (detail,) = [audit.detail for audit in trials[2].audits if audit.name == "canary"]
     assert detail.startswith("not judged, because it is only counted: after the trial, the canary read 10.0k/s")
 
 
-def test_an_interrupted_block_is_judged_as_far_as_it_came(
-    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
-) -> None:
-    class InterruptedAfterThree(RecordingDisplay):
+def test_an_interrupted_block_is_judged_as_far_as_it_came(experiment: Experiment, execute: FakeRun) -> None:
+    class InterruptedAfterThree(Silent):
         def throughput(self, completed: int, seconds: float) -> None:
             if len(self.trials) == 3:
                 signal.raise_signal(signal.SIGINT)
 
-    outcome = execute(experiment.with_each(factors=SIX), [contestant], tmp_path, fake_build, InterruptedAfterThree())
+    outcome = execute(experiment.with_each(factors=SIX), InterruptedAfterThree())
     trials = read.load(outcome.folder / schema.FILE_NAME).trials
     assert [has_canary_audit(trial) for trial in trials] == [True] * 3
 
 
 def test_a_canary_that_fails_strikes_out_and_does_not_end_the_run(
-    experiment: Experiment,
-    contestant: Contestant,
-    tmp_path: Path,
-    fake_build: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    experiment: Experiment, execute: FakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CANARY", "fails")
     monkeypatch.setattr(next_cells, "MOST_TRIES", 1)
     requested = experiment.with_each(blocks=1)
-    outcome = execute(requested, [contestant], tmp_path, fake_build, RecordingDisplay(), "strike-out")
+    outcome = execute(requested, foreign_load="strike-out")
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert run.finished_at is not None
     assert {trial.status for trial in run.trials} == {"struck_out"}
@@ -365,19 +287,19 @@ def test_a_canary_that_fails_strikes_out_and_does_not_end_the_run(
 
 
 def test_a_missing_canary_is_stated_before_anything_is_written(
-    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
+    experiment: Experiment, execute: FakeRun, tmp_path: Path, fake_build: Path
 ) -> None:
     (fake_build / "canary" / "netdyno-canary").unlink()
     with pytest.raises(UserError, match="the canary is not built"):
-        execute(experiment, [contestant], tmp_path, fake_build, RecordingDisplay())
+        execute(experiment)
     assert not (tmp_path / "results").exists()
 
 
 def test_a_missing_generator_is_stated_before_anything_is_written(
-    experiment: Experiment, contestant: Contestant, tmp_path: Path
+    experiment: Experiment, execute: FakeRun, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match="the load generator is not built"):
-        execute(experiment, [contestant], tmp_path, tmp_path, RecordingDisplay())
+        execute(experiment, build=tmp_path)
     assert not (tmp_path / "results").exists()
 
 
@@ -435,20 +357,11 @@ def test_wishes_replace_what_the_file_says(experiment: Experiment) -> None:
 
 @pytest.mark.usefixtures("strace_program")
 def test_system_calls_are_traced_after_the_trials_and_stored_apart_from_them(
-    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+    experiment: Experiment, execute: FakeRun, contestant: Contestant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_LOAD", "steady")
-    recorder = RecordingDisplay()
-    outcome = runner.execute(
-        experiment.with_each(duration_s=0.3, blocks=1),
-        [contestant],
-        results=tmp_path / "results",
-        build=fake_build,
-        argv=[],
-        display=recorder,
-        foreign_load="count",
-        trace="always",
-    )
+    recorder = Silent()
+    outcome = execute(experiment.with_each(duration_s=0.3, blocks=1), recorder, trace="always")
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert [(result.contestant, result.levels) for result in run.traced] == [("fake", {"connections": 2})]
     assert len(run.trials) == len(recorder.trials) == 2, {trial.reason for trial in run.all_trials}
@@ -457,14 +370,14 @@ def test_system_calls_are_traced_after_the_trials_and_stored_apart_from_them(
 
 
 def test_a_signal_while_tracing_leaves_every_trial(
-    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+    experiment: Experiment, execute: FakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> list[Traced]:
         os.kill(os.getpid(), signal.SIGINT)
         return []
 
     monkeypatch.setattr(traced, "trace", interrupted)
-    outcome = execute(experiment.with_each(blocks=1), [contestant], tmp_path, fake_build, RecordingDisplay())
+    outcome = execute(experiment.with_each(blocks=1))
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert outcome.interrupted == 130
     assert len(run.trials) == 2

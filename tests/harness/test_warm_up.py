@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,9 +23,9 @@ from netdyno.model.trial import Trial, Warmup
 from netdyno.question.contestants import contestants
 from netdyno.question.plan import Cell, CellKind
 from netdyno.store import read, schema
-from tests.harness.test_runner import RecordingDisplay, execute
-from tests.support.builders.made_blocks import permit
+from tests.support.builders.made_blocks import Silent, permit
 from tests.support.edit_store import edit_store
+from tests.support.fixtures import FakeRun
 
 ECHO = Scenario(
     name="echo", workload="echo", contestants=("fake",), connections=1, duration_s=0.1, timeout_s=1.0, blocks=5
@@ -152,17 +152,10 @@ def test_in_a_run_of_few_blocks_a_server_with_a_jit_is_not_cold_for_its_whole_wi
     assert expected in (context.folder / trial.log).read_text()
 
 
-def run_with_jit(
-    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, recorder: RecordingDisplay
-) -> Path:
-    outcome = execute(
-        msgspec.structs.replace(experiment, scenarios=(ECHO,)).with_each(blocks=5),
-        [contestant],
-        tmp_path,
-        fake_build,
-        recorder,
-    )
-    return outcome.folder / schema.FILE_NAME
+@pytest.fixture
+def run_with_jit(experiment: Experiment, execute: FakeRun) -> Callable[..., Path]:
+    requested = msgspec.structs.replace(experiment, scenarios=(ECHO,)).with_each(blocks=5)
+    return lambda display=None: execute(requested, display).folder / schema.FILE_NAME
 
 
 def used(trials: Iterable[Trial]) -> set[Warmup | None]:
@@ -170,15 +163,11 @@ def used(trials: Iterable[Trial]) -> set[Warmup | None]:
 
 
 def test_a_run_measures_it_before_the_first_block_stores_it_and_says_so(
-    experiment: Experiment,
-    contestant: Contestant,
-    tmp_path: Path,
-    fake_build: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    run_with_jit: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "jit")
-    recorder = RecordingDisplay()
-    run = read.load(run_with_jit(experiment, contestant, tmp_path, fake_build, recorder))
+    recorder = Silent()
+    run = read.load(run_with_jit(recorder))
     (warmup,) = used(run.trials)
     assert warmup is not None
     assert [trial.status for trial in run.trials] == ["valid"] * 5
@@ -187,13 +176,9 @@ def test_a_run_measures_it_before_the_first_block_stores_it_and_says_so(
 
 
 def test_a_run_that_is_gone_on_with_keeps_it(
-    experiment: Experiment,
-    contestant: Contestant,
-    tmp_path: Path,
-    fake_build: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    run_with_jit: Callable[..., Path], contestant: Contestant, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = run_with_jit(experiment, contestant, tmp_path, fake_build, RecordingDisplay())
+    path = run_with_jit()
     first = read.load(path).trials[0]
     known = Warmup(seconds=0.2, measured_s=0.1, steady=True)
     with edit_store(path) as connection:
@@ -203,7 +188,7 @@ def test_a_run_that_is_gone_on_with_keeps_it(
         connection.execute("UPDATE run SET finished_at = NULL")
     monkeypatch.setenv("FAKE_SERVER", "jit")
     monkeypatch.setattr(contestants, "discover", lambda **_: (contestant,))
-    recorder = RecordingDisplay()
+    recorder = Silent()
     resume.resume(path, build=fake_build, display=recorder, anyway=True, permit=permit)
     run = read.load(path)
     assert len(run.trials) == 5
@@ -212,18 +197,14 @@ def test_a_run_that_is_gone_on_with_keeps_it(
 
 
 def test_an_interruption_ends_the_probe_and_the_run(
-    experiment: Experiment,
-    contestant: Contestant,
-    tmp_path: Path,
-    fake_build: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    run_with_jit: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
         raise interrupts.Interrupted(2)
 
     monkeypatch.setattr(warm_up, "measure", interrupted)
-    recorder = RecordingDisplay()
-    path = run_with_jit(experiment, contestant, tmp_path, fake_build, recorder)
+    recorder = Silent()
+    path = run_with_jit(recorder)
     run = read.load(path)
     assert (run.trials, run.finished_at, recorder.closed) == ((), None, 1)
 

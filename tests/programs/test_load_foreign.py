@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -31,6 +31,7 @@ from tests.support.foreign import (
     OK,
     PATIENCE_S,
     QUICK,
+    EndConnection,
     Serve,
     always,
     end,
@@ -43,7 +44,9 @@ from tests.support.foreign import (
     listening,
     load,
     replies_of,
+    replying,
     requests,
+    resets,
     result_of,
     tcp,
 )
@@ -56,24 +59,12 @@ ALL_RIGHT = always(OK)
 RESET_IN_FLIGHT = "the connection was reset with a request in flight"
 
 
-def resets(connection: socket.socket) -> None:
-    """Let its close send a reset (socket(7), SO_LINGER)."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-
-
 @pytest.mark.parametrize("rate", [(), ("--rate", "500")], ids=["closed", "open"])
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "unannounced"])
 def test_a_connection_that_the_server_closes_after_its_reply_is_made_again(
     announced: bool, rate: tuple[str, ...]
 ) -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for count, _ in enumerate(requests(connection), 1):
-            connection.sendall(LAST if announced and count == 5 else OK)
-            if count == 5:
-                end(connection)
-                return
-
-    with http(serve) as url:
+    with http(replying(lambda count, _: LAST if announced and count == 4 else OK, last=4)) as url:
         result = result_of(url, "-c", "2", *rate, *MANY)
     expect_all_right(result)
     assert result.connections.established == result.connections.attempted == result.connect_ns.count
@@ -84,14 +75,7 @@ def test_a_connection_that_the_server_closes_after_its_reply_is_made_again(
 
 
 def test_what_had_been_sent_when_the_connection_ended_is_sent_again() -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for count, _ in enumerate(requests(connection), 1):
-            connection.sendall(OK)
-            if count == 5:
-                end(connection)
-                return
-
-    with http(serve) as url:
+    with http(replying(OK, last=4)) as url:
         result = result_of(url, "-c", "1", "--depth", "4", *MANY)
     expect_all_right(result)
     assert replies_of(result).resent > 0
@@ -100,15 +84,7 @@ def test_what_had_been_sent_when_the_connection_ended_is_sent_again() -> None:
 
 def test_a_reset_with_a_request_in_flight_is_an_error_though_the_request_is_sent_again() -> None:
     """The reset comes at every second request of a connection: the end of a kept-alive connection sends no reset."""
-
-    def serve(connection: socket.socket, _number: int) -> None:
-        for count, _ in enumerate(requests(connection)):
-            if count == 1:
-                resets(connection)
-                return
-            connection.sendall(OK)
-
-    with http(serve) as url:
+    with http(replying(lambda count, _: b"" if count else OK, last=1, ending=resets)) as url:
         result = result_of(url, "-n", "10", ends={3})
         done = load(url, "-n", "10", "--assert", "errors=0")
     assert (result.messages.sent, result.messages.received, result.messages.lost) == (10, 10, 0)
@@ -135,26 +111,19 @@ def test_what_was_on_its_way_when_the_server_ended_a_connection_is_sent_again_wi
     assert sum(result.errors.values()) == 0
 
 
-def books(connection: socket.socket, booked: list[bytes], ending: Callable[[socket.socket], None]) -> None:
+def books(booked: list[bytes], ending: EndConnection = end) -> Serve:
     """Take an order with each request, and leave before the reply to every third."""
-    for count, request in enumerate(requests(connection)):
-        booked.append(request)
-        if count == 2:
-            ending(connection)
-            return
-        connection.sendall(OK)
+    return replying(lambda count, _: OK if count < 2 else b"", last=2, ending=ending, seen=booked)
 
 
 @pytest.mark.parametrize(
     ("ending", "word", "counted"), [(end, "closed", "closed_by_server"), (resets, "reset", "reset")]
 )
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
-def test_an_order_is_not_given_twice(
-    method: str, ending: Callable[[socket.socket], None], word: str, counted: str
-) -> None:
+def test_an_order_is_not_given_twice(method: str, ending: EndConnection, word: str, counted: str) -> None:
     """A client does not repeat by itself what is not idempotent (RFC 9110, 9.2.2)."""
     booked: list[bytes] = []
-    with http(lambda connection, _: books(connection, booked, ending)) as url:
+    with http(books(booked, ending)) as url:
         result = result_of(url, "-X", method, "-d", "order", "-n", "30", ends={3})
     assert len(booked) == 30
     assert replies_of(result).resent == 0
@@ -168,7 +137,7 @@ def test_an_order_is_not_given_twice(
 @pytest.mark.parametrize("options", [("-d", "order", "--repeatable"), ("-X", "PUT", "-d", "order"), ()])
 def test_what_may_be_repeated_is_and_a_note_says_so(options: tuple[str, ...]) -> None:
     booked: list[bytes] = []
-    with http(lambda connection, _: books(connection, booked, end)) as url:
+    with http(books(booked)) as url:
         done = load(url, *options, "-n", "30")
     assert done.returncode in MEASURED, done
     assert len(booked) == 44
@@ -181,15 +150,7 @@ def test_what_may_be_repeated_is_and_a_note_says_so(options: tuple[str, ...]) ->
 def test_after_an_announced_end_an_order_is_given_on_the_next_connection() -> None:
     """The server carries nothing out that comes after its last reply (RFC 9112, 9.6)."""
     booked: list[bytes] = []
-
-    def serve(connection: socket.socket, _number: int) -> None:
-        for request in requests(connection):
-            booked.append(request)
-            connection.sendall(LAST)
-            end(connection)
-            return
-
-    with http(serve) as url:
+    with http(replying(LAST, last=0, seen=booked)) as url:
         result = result_of(url, "-d", "order", "--depth", "4", "-n", "12")
     expect_all_right(result)
     assert len(booked) == 12
@@ -199,16 +160,7 @@ def test_after_an_announced_end_an_order_is_given_on_the_next_connection() -> No
 @pytest.mark.parametrize(("repeatable", "sendings"), [((), 30), (("--repeatable",), 44)])
 def test_of_bytes_none_knows_what_they_do(repeatable: tuple[str, ...], sendings: int) -> None:
     booked: list[bytes] = []
-
-    def serve(connection: socket.socket, _number: int) -> None:
-        for count, line in enumerate(lines_of(connection)):
-            booked.append(line)
-            if count == 2:
-                end(connection)
-                return
-            connection.sendall(line)
-
-    with tcp(serve) as url:
+    with tcp(replying(lambda count, line: line if count < 2 else b"", last=2, read=lines_of, seen=booked)) as url:
         result = result_of(url, "--send", r"order {sequence}\n", "-n", "30", *repeatable)
     assert len(booked) == sendings
     assert result.messages.received == (30 if repeatable else 20)
@@ -353,13 +305,7 @@ def test_replies_of_every_framing_are_understood(answer: bytes, pieces: bool) ->
 
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
 def test_a_reply_may_end_with_its_connection(version: bytes) -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for _ in requests(connection):
-            connection.sendall(b"HTTP/" + version + b" 200 OK\r\n\r\nas long as it goes")
-            end(connection)
-            return
-
-    with http(serve) as url:
+    with http(replying(b"HTTP/" + version + b" 200 OK\r\n\r\nas long as it goes", last=0)) as url:
         result = result_of(url, "-c", "2", "--verify", "length", *MANY)
     expect_all_right(result)
     assert result.connections.established >= result.messages.sent == 40
@@ -373,13 +319,8 @@ def test_a_reply_to_head_has_no_body() -> None:
 
 
 def test_the_request_is_what_was_requested(tmp_path: Path) -> None:
-    seen: set[bytes] = set()
-
-    def serve(connection: socket.socket, _number: int) -> None:
-        for request in requests(connection):
-            seen.add(request)
-            connection.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
-
+    seen: list[bytes] = []
+    serve = replying(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n", seen=seen)
     (tmp_path / "body").write_bytes(b'{"a":\r\n1}')
     with http(serve) as url:
         result = result_of(f"{url}a/b?c=d", "-H", "X-One: 1", "-H", "Accept: */*", "-d", f"@{tmp_path}/body", *QUICK)
@@ -387,51 +328,39 @@ def test_the_request_is_what_was_requested(tmp_path: Path) -> None:
     assert replies_of(result).statuses == {"201": result.messages.received}
     host = url.split("/")[2].encode()
     head = b"POST /a/b?c=d HTTP/1.1\r\nHost: " + host + b"\r\nX-One: 1\r\nAccept: */*\r\nContent-Length: 9\r\n\r\n"
-    assert seen == {head + b'{"a":\r\n1}'}
+    assert set(seen) == {head + b'{"a":\r\n1}'}
 
 
 @pytest.mark.parametrize(
     ("method", "length_line"), [("POST", b"Content-Length: 0\r\n"), ("PUT", b"Content-Length: 0\r\n"), ("DELETE", b"")]
 )
 def test_where_a_body_has_a_meaning_it_is_stated_that_there_is_none(method: str, length_line: bytes) -> None:
-    seen: set[bytes] = set()
-
-    def serve(connection: socket.socket, _number: int) -> None:
-        for request in requests(connection):
-            seen.add(request)
-            connection.sendall(OK)
-
-    with http(serve) as url:
+    seen: list[bytes] = []
+    with http(replying(OK, seen=seen)) as url:
         expect_all_right(result_of(url, "-X", method, "-H", "Host: x", *QUICK))
-    assert seen == {method.encode() + b" / HTTP/1.1\r\nHost: x\r\n" + length_line + b"\r\n"}
+    assert set(seen) == {method.encode() + b" / HTTP/1.1\r\nHost: x\r\n" + length_line + b"\r\n"}
+
+
+def target_of(request: bytes) -> bytes:
+    return request.split()[1]
 
 
 def test_paths_are_requested_by_their_weights(tmp_path: Path) -> None:
-    seen: Counter[bytes] = Counter()
-
-    def serve(connection: socket.socket, _number: int) -> None:
-        for request in requests(connection):
-            seen[request.split()[1]] += 1
-            connection.sendall(OK)
-
+    seen: list[bytes] = []
     (tmp_path / "paths").write_text("# two\n/b?c=1 =2\n/d?e=5\n")
-    with http(serve) as url:
+    with http(replying(OK, seen=seen)) as url:
         result = result_of(url, "--path", "/a=3", "--path", f"@{tmp_path}/paths", "-c", "1", "-n", "60")
         several = load(f"{url}x", "--path", "/a")
         unlike = load(url, "--path", "a")
     expect_all_right(result)
-    assert seen == {b"/a": 30, b"/b?c=1": 20, b"/d?e=5": 10}
+    assert Counter(map(target_of, seen)) == {b"/a": 30, b"/b?c=1": 20, b"/d?e=5": 10}
     assert (several.returncode, unlike.returncode) == (2, 2)
     assert "--path: the URL names a path, too; leave one of them out" in several.stderr
     assert "'a' is no path" in unlike.stderr
 
 
 def test_where_no_reply_is_right_the_first_exchange_is_shown() -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for _ in requests(connection):
-            connection.sendall(b"HTTP/1.1 404 \x1b[2J\r\nContent-Length: 0\r\n\r\n")
-
-    with http(serve) as url:
+    with http(always(b"HTTP/1.1 404 \x1b[2J\r\nContent-Length: 0\r\n\r\n")) as url:
         result = result_of(url, "-n", "4", ends={1, 3})
         done = load(url, "-n", "4")
     assert isinstance(result.first_exchange, FirstExchange)
@@ -443,16 +372,10 @@ def test_where_no_reply_is_right_the_first_exchange_is_shown() -> None:
 
 def test_several_urls_are_requested_in_turn(tmp_path: Path) -> None:
     seen: list[bytes] = []
-
-    def serve(connection: socket.socket, _number: int) -> None:
-        for request in requests(connection):
-            seen.append(request.split()[1])
-            connection.sendall(OK)
-
-    with http(serve) as url:
+    with http(replying(OK, seen=seen)) as url:
         (tmp_path / "urls").write_text(f"# three\n{url}a\n\n{url}b\n{url}c\n")
         expect_all_right(result_of(f"@{tmp_path}/urls", *MANY))
-    assert seen[:6] == [b"/a", b"/b", b"/c"] * 2
+    assert [target_of(request) for request in seen[:6]] == [b"/a", b"/b", b"/c"] * 2
 
 
 def test_a_scheme_may_be_written_in_capitals(tmp_path: Path) -> None:
@@ -464,16 +387,10 @@ def test_a_scheme_may_be_written_in_capitals(tmp_path: Path) -> None:
 
 def test_the_zone_of_an_address_is_not_sent_to_the_server() -> None:
     """It names an interface of this machine (RFC 6874, 4)."""
-    seen: set[bytes] = set()
-
-    def serve(connection: socket.socket, _number: int) -> None:
-        for request in requests(connection):
-            seen.add(request.split(b"\r\n")[1])
-            connection.sendall(OK)
-
-    with listening(serve, socket.AF_INET6) as address:
+    seen: list[bytes] = []
+    with listening(replying(OK, seen=seen), socket.AF_INET6) as address:
         expect_all_right(result_of(f"http://[::1%1]:{address[1]}/", *QUICK))
-    assert seen == {b"Host: [::1]:%d" % address[1]}
+    assert {request.split(b"\r\n")[1] for request in seen} == {b"Host: [::1]:%d" % address[1]}
 
 
 @pytest.mark.parametrize("rate", [(), ("--rate", "200")], ids=["closed", "open"])
@@ -565,32 +482,6 @@ def test_a_socket_in_the_file_system_whose_queue_is_full_is_waited_for(tmp_path:
 # --- what is wrong, in words ---------------------------------------------------------------------------------------
 
 
-def cut(connection: socket.socket, _number: int) -> None:
-    for _ in requests(connection):
-        connection.sendall(OK[:-1])
-        end(connection)
-        return
-
-
-def close(connection: socket.socket, _number: int) -> None:
-    for _ in requests(connection):
-        end(connection)
-        return
-
-
-def reset(connection: socket.socket, _number: int) -> None:
-    for _ in requests(connection):
-        resets(connection)
-        return
-
-
-def reset_in_the_middle(connection: socket.socket, _number: int) -> None:
-    for _ in requests(connection):
-        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nhalf of what goes on until the connection ends")
-        resets(connection)
-        return
-
-
 def endless_head(connection: socket.socket, _number: int) -> None:
     for _ in requests(connection):
         connection.sendall(b"HTTP/1.1 200 OK\r\n")
@@ -620,10 +511,13 @@ BAD: dict[str, tuple[Serve, str]] = {
         "the reply cannot be read: bad Transfer-Encoding",
     ),
     "switching": (always(b"HTTP/1.1 101 Switching Protocols\r\n\r\n"), "101 Switching Protocols"),
-    "cut": (cut, "the connection ended in the middle of a reply"),
-    "closed": (close, "the connection was closed instead of a reply"),
-    "reset": (reset, "the connection was reset instead of a reply"),
-    "reset in the middle": (reset_in_the_middle, "the connection was reset in the middle of a reply"),
+    "cut": (replying(OK[:-1], last=0), "the connection ended in the middle of a reply"),
+    "closed": (replying(b"", last=0), "the connection was closed instead of a reply"),
+    "reset": (replying(b"", last=0, ending=resets), "the connection was reset instead of a reply"),
+    "reset in the middle": (
+        replying(b"HTTP/1.1 200 OK\r\n\r\nhalf of what goes on until the connection ends", last=0, ending=resets),
+        "the connection was reset in the middle of a reply",
+    ),
     "endless head": (endless_head, "the reply cannot be read: header limit exceeded"),
 }
 
@@ -722,12 +616,8 @@ def test_a_request_that_the_system_of_the_server_does_not_take_differs_from_one_
 
 
 def test_of_a_server_that_sometimes_fails_the_right_replies_are_measured() -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for count, _ in enumerate(requests(connection)):
-            moved = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
-            connection.sendall(moved if count % 4 == 3 else OK)
-
-    with http(serve) as url:
+    moved = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
+    with http(replying(lambda count, _: moved if count % 4 == 3 else OK)) as url:
         result = result_of(url, *MANY, ends={3})
         text = load(url, *MANY).stdout
     statuses = replies_of(result).statuses
@@ -736,18 +626,14 @@ def test_of_a_server_that_sometimes_fails_the_right_replies_are_measured() -> No
     assert statuses == {"200": 30, "302": 10}
     assert result.messages.lost == 0
     assert failed(result) == {"verification"}
-    (moved,) = re.findall(r"^status .* 302: (\d+)$", text, re.MULTILINE)
-    assert re.search(rf"^redirects +{moved}, none of which is followed$", text, re.MULTILINE)
+    (count,) = re.findall(r"^status .* 302: (\d+)$", text, re.MULTILINE)
+    assert re.search(rf"^redirects +{count}, none of which is followed$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("right", [0, 1, 3], ids=["none", "every second", "three of four"])
 def test_a_server_that_answers_wrongly_in_time_is_not_called_slow(right: int) -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for count, _ in enumerate(requests(connection)):
-            wrong = right == 0 or count % (right + 1) == right
-            connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n" if wrong else OK)
-
-    with http(serve) as url:
+    wrong = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+    with http(replying(lambda count, _: wrong if right == 0 or count % (right + 1) == right else OK)) as url:
         done = load(url, "-c", "2", "--rate", "200", "-n", "60", "--timeout", "5s")
     assert done.returncode == (3 if right else 1), done
     assert "404 Not Found to" in done.stdout
@@ -771,11 +657,7 @@ def test_what_is_expected_can_be_stated(status: str, expected: bool) -> None:
     ],
 )
 def test_bodies_are_held_against_the_first(check: str, second_reply: bytes, fault: str) -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for count, _ in enumerate(requests(connection)):
-            connection.sendall(second_reply if count % 2 else OK)
-
-    with http(serve) as url:
+    with http(replying(lambda count, _: second_reply if count % 2 else OK)) as url:
         result = result_of(url, "--verify", check, *MANY)
     assert {kind.what for kind in replies_of(result).faults} == ({fault} if fault else set())
 
@@ -813,11 +695,7 @@ def test_a_stamp_comes_back_where_the_server_echoes_the_target() -> None:
 
 
 def test_a_reply_that_none_had_requested_is_reported() -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for _ in requests(connection):
-            connection.sendall(OK + OK)
-
-    with http(serve) as url:
+    with http(always(OK + OK)) as url:
         result = result_of(url, "--rate", "50", *QUICK, ends={3})
     assert replies_of(result).faults[0].what == "a reply that matches no request"
 
@@ -1050,22 +928,14 @@ def test_replies_that_begin_with_their_length(field: str, reply: bytes) -> None:
     ],
 )
 def test_a_length_that_cannot_be_is_reported(field: str, reply: bytes, words: str) -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for _ in lines_of(connection):
-            connection.sendall(reply)
-
-    with tcp(serve) as url:
+    with tcp(replying(reply, read=lines_of)) as url:
         done = load(url, "--send", r"x\n", "--reply-length", field, *QUICK)
     assert done.returncode == 1
     assert f"no reply was right: {words} to" in done.stderr
 
 
 def test_a_reply_with_another_beginning_is_reported() -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for _ in lines_of(connection):
-            connection.sendall(b"-ERR unknown\r\n")
-
-    with tcp(serve) as url:
+    with tcp(replying(b"-ERR unknown\r\n", read=lines_of)) as url:
         done = load(url, "--send", r"PING\r\n", "--expect", "+PONG", *QUICK)
     assert done.returncode == 1
     assert "the reply begins with '-ERR unknown', not with '+PONG' to" in done.stderr
@@ -1160,7 +1030,7 @@ def test_an_interrupt_ends_the_window_with_what_there_is(load_options: tuple[str
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_end_keeps_what_there_is(number: signal.Signals, tmp_path: Path) -> None:
     file = tmp_path / "result.json"
-    text = interrupted(*WITHOUT_END, "--json", str(file), serve=first_alone, number=number)
+    text = interrupted(*WITHOUT_END, "--json", str(file), serve=FIRST_ALONE, number=number)
     assert re.search("^replies +as expected 1, others 0, without an answer 1,", text, re.MULTILINE), text
     assert msgspec.json.decode(file.read_bytes(), type=LoadResult).messages.received == 1
 
@@ -1204,7 +1074,7 @@ def loading(url: str, *before: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_terminal_that_closes_does_not_end_a_load_under_nohup() -> None:
-    with http(first_alone) as url, loading(url, "nohup") as generator:
+    with http(FIRST_ALONE) as url, loading(url, "nohup") as generator:
         assert signal.SIGHUP in read_signals(generator.pid, "SigIgn")
         assert {signal.SIGINT, signal.SIGTERM} <= read_signals(generator.pid, "SigCgt")
 
@@ -1219,7 +1089,7 @@ def test_as_process_1_of_a_container_it_ends_at_a_signal() -> None:
     alone = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
     if subprocess.run([*alone, "true"], check=False, capture_output=True).returncode:
         pytest.skip("no namespace may be made here")
-    with http(first_alone) as url, loading(url, *alone) as generator:
+    with http(FIRST_ALONE) as url, loading(url, *alone) as generator:
         os.kill(find_child(generator.pid), signal.SIGTERM)
         text, _ = generator.communicate(timeout=PATIENCE_S)
     assert "messages/s" in text
@@ -1229,7 +1099,7 @@ def test_as_process_1_of_a_container_it_ends_before_the_load_too() -> None:
     alone = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
     if subprocess.run([*alone, "true"], check=False, capture_output=True).returncode:
         pytest.skip("no namespace may be made here")
-    with listening(first_alone) as (host, port):
+    with listening(FIRST_ALONE) as (host, port):
         command = [*alone, str(generator_path(build_dir())), f"http://{host}:{port}/", "--await-go"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as waiting:
 
@@ -1244,31 +1114,20 @@ def test_as_process_1_of_a_container_it_ends_before_the_load_too() -> None:
 
 
 def test_an_interrupt_after_the_window_ends_the_wait_for_the_last_answers() -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for count, _ in enumerate(requests(connection)):
-            if count < 2:
-                connection.sendall(OK)
-
     options = ("--rate", "20", "--warmup", "0", "--duration", "200ms", "--timeout", "10m")
-    text = interrupted(*options, serve=serve, event="window_end")
+    text = interrupted(*options, serve=replying(lambda count, _: OK if count < 2 else b""), event="window_end")
     assert re.search("^replies +as expected 2, others 0, without an answer 2, of 4 due;", text, re.MULTILINE), text
     assert re.search("^wrong +no answer in time to 1 of 4$", text, re.MULTILINE), text
     assert re.search("^wrong +never sent, as the answers before it took too long to 1 of 4$", text, re.MULTILINE), text
 
 
-def first_alone(connection: socket.socket, _number: int) -> None:
-    """Answers nothing but the first request."""
-    for count, _ in enumerate(requests(connection)):
-        if count == 0:
-            connection.sendall(OK)
-
-
+FIRST_ALONE = replying(lambda count, _: b"" if count else OK)
 WITHOUT_END = ("--warmup", "0", "--duration", "10m", "--timeout", "10m", "--connect-timeout", "10m")
 """Nothing happens by itself."""
 
 
 def test_an_interrupt_wakes_a_load_that_waits_and_bounds_the_wait_for_the_last_answers() -> None:
-    text = interrupted(*WITHOUT_END, serve=first_alone)
+    text = interrupted(*WITHOUT_END, serve=FIRST_ALONE)
     assert re.search("^replies +as expected 1, others 0, without an answer 1,", text, re.MULTILINE), text
 
 
@@ -1276,7 +1135,7 @@ def test_a_second_interrupt_leaves_the_whole_summary(tmp_path: Path) -> None:
     """The second interrupt ends the wait for the last answers, and does nothing where that is over. Each is taken
     before the next, as waiting signals are merged (signal(7))."""
     file = tmp_path / "result.json"
-    text = interrupted(*WITHOUT_END, "--json", str(file), serve=first_alone, times=2)
+    text = interrupted(*WITHOUT_END, "--json", str(file), serve=FIRST_ALONE, times=2)
     assert re.search("^replies +as expected 1, others 0, without an answer 1,", text, re.MULTILINE), text
     assert msgspec.json.decode(file.read_bytes(), type=LoadResult).messages.received == 1
 
@@ -1379,11 +1238,6 @@ def test_it_says_how_to_load_a_server_that_is_not_ours() -> None:
 
 def test_the_keys_of_a_trial_are_as_they_were() -> None:
     """The result of our own servers has no `replies`."""
-
-    def serve(connection: socket.socket, _number: int) -> None:
-        for line in lines_of(connection):
-            connection.sendall(line)
-
-    with tcp(serve) as url:
+    with tcp(replying(lambda _, line: line, read=lines_of)) as url:
         done = load(url, "--json", "-", *QUICK)
     assert "replies" not in json.loads(done.stdout)

@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from netdyno.model.load_result import LoadResult
-from tests.support.foreign import MANY, MEASURED, Serve, end, failed, listening, load, requests, result_of
+from tests.support.foreign import (
+    MANY,
+    MEASURED,
+    EndConnection,
+    Serve,
+    end,
+    failed,
+    listening,
+    load,
+    replying,
+    requests,
+    resets,
+    result_of,
+)
 from tests.support.patience import eventually
 from tests.support.turns import turns
 
 pytestmark = pytest.mark.needs_build
 
 HTTP = ("--workload", "http")
-EndConnection = Callable[[socket.socket], None]
 
 
 def reply_to(request: bytes, *, is_last: bool = False) -> bytes:
@@ -26,20 +37,11 @@ def reply_to(request: bytes, *, is_last: bool = False) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n%s" % (len(target), close, target)
 
 
-def reset(connection: socket.socket) -> None:
-    """Let the close send a reset (socket(7), SO_LINGER)."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-
-
 def closing_after(replies: int, *, announced: bool, ending: EndConnection = end) -> Serve:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for count, request in enumerate(requests(connection), 1):
-            connection.sendall(reply_to(request, is_last=announced and count == replies))
-            if count == replies:
-                ending(connection)
-                return
-
-    return serve
+    last = replies - 1
+    return replying(
+        lambda count, request: reply_to(request, is_last=announced and count == last), last=last, ending=ending
+    )
 
 
 def result_with(serve: Serve, *options: str, ends: set[int] = MEASURED) -> LoadResult:
@@ -97,13 +99,7 @@ def test_a_close_in_place_of_a_reply_is_an_error(reply: bytes) -> None:
 
 
 def test_a_reset_with_a_request_in_flight_is_an_error() -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for count, request in enumerate(requests(connection)):
-            if count == 3:
-                reset(connection)
-                return
-            connection.sendall(reply_to(request))
-
+    serve = replying(lambda count, request: reply_to(request) if count < 3 else b"", last=3, ending=resets)
     result = result_with(serve, "--reconnect", ends={3})
     assert (result.errors["reset"], result.messages.received) == (1, 3)
 

@@ -34,6 +34,7 @@ from tests.support.foreign import (
     listening,
     load,
     replies_of,
+    replying,
     requests,
     result_of,
 )
@@ -174,13 +175,7 @@ def test_sessions_are_taken_up_where_that_is_requested(
     context = authority.sign("sessions")
     context.maximum_version = version
 
-    def serve(connection: socket.socket, _number: int) -> None:
-        for _ in requests(connection):
-            connection.sendall(LAST)
-            end(connection)
-            return
-
-    with https(serve, context) as url:
+    with https(replying(LAST, last=0), context) as url:
         result = result_of(url, *trusted, "-c", "2", "--tls-reuse", reuse, *MANY)
     expect_all_right(result)
     tls = tls_of(result)
@@ -191,11 +186,7 @@ def test_sessions_are_taken_up_where_that_is_requested(
 
 
 def test_bytes_of_any_protocol(context: ssl.SSLContext, trusted: tuple[str, ...]) -> None:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for line in lines_of(connection):
-            connection.sendall(b"+" + line)
-
-    with listening(encrypted(serve, context)) as (_, port):
+    with listening(encrypted(replying(lambda _, line: b"+" + line, read=lines_of), context)) as (_, port):
         url = f"tls://127.0.0.1:{port}"
         result = result_of(url, *trusted, "--send", r"PING\r\n", "--expect", "+PING", "-c", "2", *QUICK)
     expect_all_right(result)

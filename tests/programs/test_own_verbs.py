@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.present.prose.capacity_again import build_repeat_command
+from netdyno.present.prose.repeat import build_repeat_command
 from netdyno.store import read, schema
 from netdyno.verbs.cli import main
 from tests.support.fixtures import FAKES

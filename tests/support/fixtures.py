@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from netdyno.kit.paths import launcher_path
 from netdyno.measure.audits import of_trial
 from netdyno.measure.machine import environment, program_settings
 from netdyno.measure.run import capacity_search, resume, runner
+from netdyno.measure.run.progress import Display
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import About, Contestant, Manifest
 from netdyno.model.experiment import Experiment, Scenario
@@ -28,6 +30,7 @@ from netdyno.question.contestants.contestants import discover
 from tests.support.fakes import unhurried
 
 FAKES = Path(__file__).parent / "fakes"
+FakeRun = Callable[..., runner.RunOutcome]
 WriteProgram = Callable[[Path, str], None]
 NOBODY_UID = 65534
 PYTHON = (sys.executable, "-I", "-S")
@@ -186,6 +189,21 @@ def write_program() -> WriteProgram:
 @pytest.fixture
 def fake_build(tmp_path: Path, _unhurried: None) -> Path:
     return make_fake_build(tmp_path / "build")
+
+
+@pytest.fixture
+def execute(contestant: Contestant, tmp_path: Path, fake_build: Path) -> FakeRun:
+    """Run an experiment with the fake server, or with `servers`, into the folder results; `options` are those of
+    runner.execute."""
+    from tests.support.builders.made_blocks import Silent
+
+    def run(experiment: Experiment, display: Display | None = None, **options: Any) -> runner.RunOutcome:
+        servers = options.pop("servers", [contestant])
+        requested = experiment.with_each(contestants=tuple(server.name for server in servers))
+        words = {"argv": ["netdyno", "run"], "build": fake_build, "foreign_load": "count", **options}
+        return runner.execute(requested, servers, results=tmp_path / "results", display=display or Silent(), **words)
+
+    return run
 
 
 @pytest.fixture

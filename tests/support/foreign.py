@@ -89,11 +89,7 @@ def requests(connection: socket.socket) -> Iterator[bytes]:
 
 
 def always(answer: bytes) -> Serve:
-    def serve(connection: socket.socket, _number: int) -> None:
-        for _ in requests(connection):
-            connection.sendall(answer)
-
-    return serve
+    return replying(answer)
 
 
 def end(connection: socket.socket) -> None:
@@ -101,6 +97,38 @@ def end(connection: socket.socket) -> None:
     connection.shutdown(socket.SHUT_WR)
     while connection.recv(1 << 16):
         pass
+
+
+def resets(connection: socket.socket) -> None:
+    """Let its close send a reset (socket(7), SO_LINGER)."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+
+EndConnection = Callable[[socket.socket], None]
+
+
+def replying(
+    reply: bytes | Callable[[int, bytes], bytes],
+    *,
+    last: int | None = None,
+    ending: EndConnection = end,
+    read: Callable[[socket.socket], Iterator[bytes]] = requests,
+    seen: list[bytes] | None = None,
+) -> Serve:
+    """Answer each request of a connection with `reply`, which may depend on its number there, from 0, and on the
+    request; with `last` its number is that of the last one, after which the connection gets its ending. `seen` takes
+    the requests."""
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, request in enumerate(read(connection)):
+            if seen is not None:
+                seen.append(request)
+            connection.sendall(reply if isinstance(reply, bytes) else reply(count, request))
+            if count == last:
+                ending(connection)
+                return
+
+    return serve
 
 
 def load(*arguments: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:

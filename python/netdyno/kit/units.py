@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m)")
@@ -71,3 +71,8 @@ def clock_after(begins: datetime, seconds: float) -> str:
     """Format the time of day after a span from the beginning: 14:05, with the day where that is another one."""
     then = begins + timedelta(seconds=seconds)
     return f"{then:%H:%M}" if then.date() == begins.date() else f"{then:%A %H:%M}"
+
+
+def utc_now() -> str:
+    """Return the current time in its stored form: ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -209,7 +209,7 @@ def _measure_beside(
     request: AdviseRequest, answer: AdviceAnswer, servers: Sequence[Contestant], left_s: float
 ) -> AdviceAnswer:
     """Measure the recommended server beside the next, at half and double of as many values as there is time for."""
-    from netdyno.analysis.advice.along import compare_across_factor
+    from netdyno.analysis.advice.judge_advice import compare_across_factor
     from netdyno.analysis.trials.split import split
 
     advice = answer.advice

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from netdyno.analysis.advice import covered
-from netdyno.analysis.advice.along import compare_across_factor
 from netdyno.analysis.advice.covered import StoredCell
+from netdyno.analysis.advice.judge_advice import compare_across_factor
 from netdyno.analysis.analysis import derive_advice
 from netdyno.analysis.compare import differences
 from netdyno.analysis.found.advice import Advice, Along

@@ -627,7 +627,7 @@ def doctor(as_json: Json = False) -> int:
     import msgspec
 
     from netdyno.verbs.instruments.doctor import examine
-    from netdyno.verbs.instruments.doctor.findings_text import as_text
+    from netdyno.verbs.instruments.doctor.finding import as_text
     from netdyno.verbs.instruments.doctor.system import System
 
     findings = examine(System())

@@ -37,12 +37,15 @@ def permit(run: Run) -> None:
 
 
 class Silent:
-    """A display that remembers what was begun, how much was left at each trial, the messages, and the progress."""
+    """A display that remembers what was begun, how much was left at each trial, the trials, the messages, how often it
+    was closed, and the progress."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
         self.left: list[str] = []
-        self.shown_trials: list[Trial] = []
+        self.trials: list[Trial] = []
+        self.notes: list[str] = []
+        self.closed = 0
         self.progress = Progress((), 0.0)
 
     def begin(self, text: str) -> None:
@@ -55,11 +58,14 @@ class Silent:
     def throughput(self, completed: int, seconds: float) -> None: ...
 
     def trial_done(self, trial: Trial, progress: Progress) -> None:
-        self.shown_trials.append(trial)
+        self.trials.append(trial)
+        self.progress = progress
 
-    def note(self, text: str) -> None: ...
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self.closed += 1
 
 
 def trials_with(spread: Mapping[str, float]) -> RunTrial:

@@ -13,8 +13,7 @@ from netdyno.analysis.capacity import fill
 from netdyno.analysis.found.capacity import Overload
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.trials.split import select_part
-from netdyno.kit.statistics.knee import knee
-from netdyno.kit.statistics.threshold import Capacity, RateResult, capacity
+from netdyno.kit.statistics.threshold import Capacity, RateResult, capacity, knee
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report

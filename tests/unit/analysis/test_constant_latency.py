@@ -14,7 +14,7 @@ from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose import constant_latency
+from netdyno.present.prose import notices
 from netdyno.present.prose.verdict import list_caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import UDP, ZMQ, distribution, messages_run
@@ -54,7 +54,7 @@ SCENARIO = set(Scenario.__struct_fields__)
 
 def timers(run: Run) -> tuple[str, ...]:
     (findings,) = analyse(run).scenarios
-    printed = constant_latency.describe_contestants(findings)
+    printed = notices.describe_constant_latency(findings)
     assert len(printed) == len(findings.constant)
     assert set(printed) <= set(list_caveats(findings))
     return printed
@@ -74,7 +74,7 @@ def test_so_does_the_stall_of_a_delayed_ack() -> None:
 
 def test_it_stands_in_the_table_and_in_the_report_beside_the_loss() -> None:
     analysis = analyse(run_with(PUBLISHED, name=UDP))
-    (text,) = constant_latency.describe_contestants(analysis.scenarios[0])
+    (text,) = notices.describe_constant_latency(analysis.scenarios[0])
     assert text.startswith(f"{UDP} (0.02% lost) answers in")
     out = io.StringIO()
     Console(file=out, width=80).print(render(analysis))

@@ -13,7 +13,7 @@ from netdyno.measure.audits.of_trial import left_behind, strangers
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose import noted
+from netdyno.present.prose import notices
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_load import TOTALS, load
 from tests.support.builders.made_run import EPOLL, made_run
@@ -41,7 +41,7 @@ def test_it_is_reported_in_the_table_and_in_the_report() -> None:
     run = run_with(LEFT, VISITED)
     analysis = analyse(run)
     (findings,) = analysis.scenarios
-    left, visited = noted.describe_contestants(findings)
+    left, visited = notices.describe_noted(findings)
     trials = sum(trial.contestant == EPOLL and trial.status == "valid" for trial in run.trials)
     assert left == f"{EPOLL} left programs running in {trials} of {trials} trials: {LEFT.detail}."
     assert visited == f"{EPOLL} served others than netdyno in {trials} of {trials} trials: {VISITED.detail}."

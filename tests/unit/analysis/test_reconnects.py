@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from netdyno.analysis.analysis import analyse
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose import reconnects
+from netdyno.present.prose import notices
 from netdyno.present.prose.verdict import list_caveats
 from tests.support.builders.made_run import EPOLL, made_run
 
@@ -32,14 +32,14 @@ def run_with(*closed: int) -> Run:
 
 def test_it_is_named_with_the_replies_of_a_connection() -> None:
     (findings,) = analyse(run_with(15, 0, 5, 20, 0, 0)).scenarios
-    (text,) = reconnects.describe_contestants(findings)
+    (text,) = notices.describe_reconnects(findings)
     assert text.startswith(f"{EPOLL} closed 40 connections after a reply, one in 150 replies, in 3 of 6 trials; ")
     assert text in list_caveats(findings)
 
 
 def test_a_server_that_keeps_no_connection_is_named_as_such() -> None:
     (findings,) = analyse(run_with(*[1000] * 6)).scenarios
-    (text,) = reconnects.describe_contestants(findings)
+    (text,) = notices.describe_reconnects(findings)
     assert text.startswith(f"{EPOLL} closed each of 6000 connections after one reply, in 6 of 6 trials; ")
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from netdyno.analysis.analysis import analyse
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose import uneven_threads
+from netdyno.present.prose import notices
 from netdyno.present.prose.verdict import list_caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import EPOLL, made_run
@@ -40,7 +40,7 @@ def run_with(*shares: tuple[int, ...]) -> Run:
 
 def sentences(run: Run) -> tuple[str, ...]:
     (findings,) = analyse(run).scenarios
-    printed = uneven_threads.describe_contestants(findings)
+    printed = notices.describe_uneven_threads(findings)
     assert set(printed) <= set(list_caveats(findings))
     return printed
 

@@ -14,7 +14,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.model.run import Run
 from netdyno.model.trial import Warmup
 from netdyno.present import findings_json
-from netdyno.present.prose import repeat, warmups
+from netdyno.present.prose import notices, repeat
 from netdyno.present.prose.verdict import list_caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.analysed import analysed
@@ -57,7 +57,7 @@ def run_with(*by_level: Warmup | None) -> Run:
 )
 def test_it_is_stated_in_the_table_and_in_the_report(by_level: tuple[Warmup, ...], text: str) -> None:
     analysis = analyse(run_with(*by_level))
-    assert [warmups.describe_contestants(findings) for findings in analysis.scenarios] == [(text,), (), (), ()]
+    assert [notices.describe_warm_up_times(findings) for findings in analysis.scenarios] == [(text,), (), (), ()]
     assert text in list_caveats(analysis.scenarios[0])
     out = io.StringIO()
     Console(file=out, width=80).print(render(analysis))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.present.prose import overload
+from netdyno.present.prose import notices
 from netdyno.present.prose.verdict import list_caveats
 from tests.support.builders.made_run import made_run
 
@@ -27,11 +27,11 @@ def keep(share: float) -> ScenarioFindings:
 
 def test_an_overloaded_server_is_named_with_the_share_that_it_answered() -> None:
     findings = keep(0.705)
-    (text,) = overload.describe_contestants(findings)
+    (text,) = notices.describe_overload(findings)
     assert text.startswith(f"Overload: {findings.cells[0].contestant} answered 70.5% of the offered rate")
     assert text in list_caveats(findings)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.995])
 def test_a_rate_kept_within_the_tolerance_is_no_overload(share: float) -> None:
-    assert overload.describe_contestants(keep(share)) == ()
+    assert notices.describe_overload(keep(share)) == ()

@@ -9,7 +9,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.model.observation import QuotaUse
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose import throttling
+from netdyno.present.prose import notices
 from netdyno.present.prose.verdict import list_caveats
 from tests.support.builders.made_run import EPOLL, LOCK, made_run
 from tests.support.undrawn import page_without_panels
@@ -32,7 +32,7 @@ def made_limited() -> Run:
 
 def test_each_server_is_named_with_its_share() -> None:
     findings = analyse(made_limited()).scenarios[0]
-    first, *_ = throttling.describe_contestants(findings)
+    first, *_ = notices.describe_throttling(findings)
     assert f"{EPOLL} in 5%" in first
     assert f"{LOCK} in 20%" in first
     assert first.startswith("The CPU quota stopped ")
@@ -43,11 +43,11 @@ def test_each_server_is_named_with_its_share() -> None:
 def test_a_quota_that_stopped_none_is_not_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PERIODS, EPOLL, 0)
     monkeypatch.setitem(PERIODS, LOCK, 0)
-    assert not any(map(throttling.describe_contestants, analyse(made_limited()).scenarios))
+    assert not any(map(notices.describe_throttling, analyse(made_limited()).scenarios))
 
 
 def test_without_a_quota_there_is_no_sentence() -> None:
-    assert not any(map(throttling.describe_contestants, analyse(made_run()).scenarios))
+    assert not any(map(notices.describe_throttling, analyse(made_run()).scenarios))
 
 
 def test_the_report_has_a_column_of_it_where_there_was_a_quota() -> None:

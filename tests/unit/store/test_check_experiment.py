@@ -18,7 +18,7 @@ from netdyno.model.base import MOST
 from netdyno.present.export import tables
 from netdyno.present.export.collect import collect
 from netdyno.store import read, schema
-from netdyno.store.check_experiment import check_numbers
+from netdyno.store.read import check_numbers
 from tests.support.builders.made_claims import claims_run
 from tests.support.builders.stored import stored
 from tests.support.edit_store import edit_store

@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from netdyno.analysis.found.advice import Advice, Kept, LeftOut, ObjectiveOutcome, TermKept
+from netdyno.analysis.flips import judge_flips as flips
+from netdyno.analysis.found.advice import Advice, Along, Kept, LeftOut, ObjectiveOutcome, TermKept
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking import answers, axes
 from netdyno.analysis.ranking.answers import Basis, find_comparison
@@ -24,6 +25,7 @@ from netdyno.kit.statistics import looks, stats
 from netdyno.kit.statistics.block_counts import ADVICE_LOOKS
 from netdyno.kit.statistics.stats import Better, Comparison, Interval
 from netdyno.model import objective
+from netdyno.model.base import type_level
 from netdyno.model.experiment import Advise, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS
@@ -267,3 +269,26 @@ def _is_beaten(name: str, rivals: Sequence[str], family: Sequence[Comparison], d
 
 def _is_settled(kept: Sequence[Kept], first: str, worst: float | None, margin: float) -> bool:
     return (not kept or _find_outcome(kept, first) != "open") and worst is not None and worst <= margin
+
+
+def compare_across_factor(part: ScenarioTrials, advise: Advise, first: str, rivals: Sequence[str]) -> Along:
+    """Compare `first` with each other contestant along the factor of a scenario that has one."""
+    ((factor, levels),) = part.scenario.factors.items()
+    flips_found = [flip for rival in rivals for flip in flips.find_flips(part, factor, first, rival)]
+    return Along(
+        factor,
+        levels,
+        first,
+        tuple(flips_found),
+        tuple(_find_outcome_at(part, advise, first, factor, level) for level in levels),
+    )
+
+
+def _find_outcome_at(
+    part: ScenarioTrials, advise: Advise, first: str, factor: str, level: type_level
+) -> ObjectiveOutcome | None:
+    key = level_key({factor: level})
+    part_at_level = replace(
+        part, ranked=tuple(counted for counted in part.ranked if level_key(counted[0].levels) == key)
+    )
+    return next((kept.outcome for kept in check_objective(advise, part_at_level) if kept.contestant == first), None)

@@ -13,8 +13,8 @@ from netdyno.analysis.found.capacity import Answer, CapacityCurve, CapacityFindi
 from netdyno.analysis.found.cells import BoundDirection
 from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.kit.statistics import threshold
-from netdyno.kit.statistics.knee import knee
 from netdyno.kit.statistics.stats import Samples
+from netdyno.kit.statistics.threshold import knee
 from netdyno.model import objective as slo
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.objective import Objective

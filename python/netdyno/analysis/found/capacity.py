@@ -100,7 +100,7 @@ class CapacityCurve(msgspec.Struct, frozen=True):
     at_least: int
     below: int
     knee_hz: float | None
-    """The rate at which the curve bends (statistics/knee.py)."""
+    """The rate at which the curve bends (statistics/threshold.py)."""
 
 
 class Searched(msgspec.Struct, frozen=True):

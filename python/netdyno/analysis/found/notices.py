@@ -282,7 +282,7 @@ class Speedup(msgspec.Struct, frozen=True):
 class Scaling(msgspec.Struct, frozen=True):
     """How the throughput of a contestant grew with its cores, or with a knob of a user's own server (`knob`, such as
     "workers"), whose levels then stand in the place of cores. `at`: the other levels, empty where there are none. The
-    losses are those of statistics/scaling.py; None where there are too few speedups that are no bounds: one for
+    losses are those of notices/scaling.py; None where there are too few speedups that are no bounds: one for
     `serial` (Amdahl), two for `contention` and `coherency` (Gunther)."""
 
     contestant: Name

@@ -158,8 +158,8 @@ class ScenarioFindings(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """The number of trials by the outcome of their audits; `faulty` are those in which the server did something
-    wrong."""
+    """The number of trials by the outcome of their audits: `struck_out` are invalid, in `faulty` ones the server did
+    something wrong, `made_again` counts retries."""
 
     valid: int
     struck_out: int

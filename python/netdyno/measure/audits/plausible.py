@@ -27,7 +27,7 @@ bytes or more), and counted, in more than 50 instructions; those of the kernel n
 ENOUGH_MESSAGES = 100
 """Fewer messages may all fall outside the moments at which the CPU is read."""
 COPY_MARGIN = 2.0
-"""A factor over the fastest copy that was measured (measure/machine/memory_speed.py): a kernel may copy with better
+"""A factor over the fastest copy that was measured (measure/trial/limits.py): a kernel may copy with better
 instructions."""
 CLOCK_SHARE, CLOCK_S = 0.05, 0.03
 """The most by which CPU times may exceed the window: they are read a little before it and a little after it, and some

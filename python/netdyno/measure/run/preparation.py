@@ -14,7 +14,7 @@ import msgspec
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError, did_you_mean
 from netdyno.kit.paths import canary_path, generator_path, tls_layer_path
-from netdyno.kit.utc_now import utc_now
+from netdyno.kit.units import utc_now
 from netdyno.measure.machine import digests, environment, pinning
 from netdyno.measure.machine.links import link_check
 from netdyno.measure.run import needed

@@ -17,7 +17,7 @@ from netdyno.analysis.compare import differences
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.kit.paths import canary_path
-from netdyno.kit.utc_now import utc_now
+from netdyno.kit.units import utc_now
 from netdyno.measure.run import changes, needed, preparation, runner
 from netdyno.measure.run.hosts import Hosts, RunSetup
 from netdyno.measure.run.progress import Display

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from netdyno.kit.paths import canary_path
-from netdyno.kit.units import clock_after, format_clock
-from netdyno.kit.utc_now import utc_now
+from netdyno.kit.units import clock_after, format_clock, utc_now
 from netdyno.measure.audits import canary_audit as canary_audit
 from netdyno.measure.run import preparation
 from netdyno.measure.run.announcement import explain_delay, format_announcement

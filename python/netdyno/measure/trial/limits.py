@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import time
 from collections.abc import Sequence
 
 from netdyno.measure.audits.plausible import TrialResources
 from netdyno.measure.audits.requested_work import RequestedWork
-from netdyno.measure.machine import memory_speed
 from netdyno.measure.machine.links.network import find_rate_hz
 from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.model.observation import Pinning
@@ -25,7 +26,7 @@ def find_limits(
         server_cores=count_server_cores(pinning),
         generator_cores=load_cores,
         all_cores=all_cores + (load_cores if load_elsewhere else 0),
-        copies_hz=memory_speed.measure_bytes_hz(),
+        copies_hz=measure_bytes_hz(),
         rate_hz=find_rate_hz(settings) if settings.is_apart else None,
         delay_s=settings.link_delay_s if settings.is_impaired else 0.0,
         overrun_s=sum(overruns_s),
@@ -40,3 +41,26 @@ def find_requested_work(settings: Settings) -> RequestedWork:
         burns=settings.server.get("service-kind") == "cpu",
         at_a_time=settings.speakers,
     )
+
+
+SIZES = (32 << 10, 256 << 10, 2 << 20)
+"""Bytes: the first size fits into a first cache, the second into a second one, the third hardly into either. The
+fastest counts."""
+REPEATS = 50
+
+
+@functools.cache
+def measure_bytes_hz() -> float:
+    """Measure, once and in some milliseconds, the bytes per second that one core copies at most: the best of many short
+    copies, so that a core that is busy or taken away meanwhile does not lower it."""
+    return max(size / _measure_shortest_s(size) for size in SIZES)
+
+
+def _measure_shortest_s(size: int) -> float:
+    source, target = bytes(size), memoryview(bytearray(size))
+    times_ns = []
+    for _ in range(REPEATS):
+        began = time.perf_counter_ns()
+        target[:] = source  # memmove(3)
+        times_ns.append(time.perf_counter_ns() - began)
+    return max(min(times_ns), 1) / 1e9

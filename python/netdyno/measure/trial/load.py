@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -65,15 +64,19 @@ class LoadEvent(msgspec.Struct, frozen=True):
     paused_ns: int = 0
 
 
-class LoadListener(Protocol):
-    """The receiver of a load's events: window.Watch in a measured trial, others elsewhere."""
+class LoadListener:
+    """The receiver of a load's events, which need nothing done but where it says so: window.Watch in a measured trial,
+    others elsewhere."""
 
     def connected(self) -> None: ...
     def window_start(self) -> None: ...
     def window_end(self) -> None: ...
     def generator_ended(self) -> None: ...
     def maybe_take(self) -> None: ...
-    def next_wait(self, deadline: float) -> float: ...
+
+    def next_wait(self, deadline: float) -> float:
+        """Return the seconds until something is due."""
+        return max(0.0, deadline - time.monotonic())
 
 
 def measure(

@@ -205,7 +205,7 @@ def _read_window(load: LoadResult) -> tuple[float, float]:
     return start_s, start_s + load.plan.duration_s
 
 
-class TracedWindow:
+class TracedWindow(generate.LoadListener):
     """The window as its events announce it, by the wall clock. `begins` and `ends` are called at them: with the end a
     tracer has to go, so that the server answers the rest at its own speed."""
 
@@ -214,9 +214,6 @@ class TracedWindow:
         self._ends = ends
         self._start_s: float | None = None
         self._end_s: float | None = None
-
-    def connected(self) -> None:
-        """Do nothing: only the window counts."""
 
     def window_start(self) -> None:
         self._start_s = time.time()
@@ -230,12 +227,6 @@ class TracedWindow:
         """End the window at the latest now (window.Watch.generator_ended)."""
         if self._end_s is None:
             self.window_end()
-
-    def maybe_take(self) -> None:
-        """Do nothing: nothing is due within the window."""
-
-    def next_wait(self, deadline: float) -> float:
-        return max(0.0, deadline - time.monotonic())
 
     def read_bounds(self) -> tuple[float, float]:
         """Return its beginning and its end. Raises TrialError when the load announced no window."""

@@ -15,7 +15,7 @@ from typing import IO
 import msgspec
 
 from netdyno.kit import quantities, url
-from netdyno.kit.utc_now import utc_now
+from netdyno.kit.units import utc_now
 from netdyno.measure.audits import of_trial as audits
 from netdyno.measure.machine import control_group, jit, orphans, server_proc
 from netdyno.measure.machine.control_group import ControlGroup, Limits, NoControlGroupError

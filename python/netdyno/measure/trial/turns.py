@@ -61,7 +61,7 @@ MOST_LOST = 2
 """The dropped turns, as a multiple of those needed, after which the group is given up and retried."""
 DEAREST_BEGINNING = 1.15
 """The most by which a message costs an honest server more where the unmeasured beginning and the last answers of a
-slice are counted too: half more for 5 ms, less afterwards (docs/measurements/slices.md)."""
+slice are counted too: half more for 5 ms, less afterwards (docs/adr/settled-slices.md)."""
 PAUSE = "pauses of a core"
 """The name in a slice where not a program, but the hypervisor or the kernel, took a core."""
 MOST_TRIES = 10

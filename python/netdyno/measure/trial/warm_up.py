@@ -4,7 +4,6 @@ without warm-up, in which nothing else is measured. docs/adr/warm-up.md says why
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
@@ -204,7 +203,7 @@ class _ForeignSeconds:
         return 0.0 if observed is None else (observed.steal_s + observed.foreign_s) / observed.cores
 
 
-class Costs:
+class Costs(generate.LoadListener):
     """The server's cost of a message, slice by slice, the work of its JIT included."""
 
     def __init__(self, cpu_s: Callable[[], float], others_s: Callable[[], float] = lambda: 0.0) -> None:
@@ -219,9 +218,6 @@ class Costs:
         self._began_s: list[float] = []
         self._costs: list[float] = []
         self._now_s = 0.0
-
-    def connected(self) -> None:
-        """Do nothing: the first message is still to come."""
 
     def window_start(self) -> None:
         self._last_s, self._last_others_s = self._cpu_s(), self._others_s()
@@ -239,18 +235,6 @@ class Costs:
         first = settled_from(self._costs)
         if first is not None and sum(self._had_s[first:]) >= REST_S:
             raise SettledError
-
-    def window_end(self) -> None:
-        """Do nothing: the slices are complete."""
-
-    def generator_ended(self) -> None:
-        """Do nothing: the slices are complete."""
-
-    def maybe_take(self) -> None:
-        """Do nothing: nothing is due by the clock."""
-
-    def next_wait(self, deadline: float) -> float:
-        return max(0.0, deadline - time.monotonic())
 
     def warmup(self) -> Warmup | None:
         """Return the measured warm-up; None where the load reported no progress."""

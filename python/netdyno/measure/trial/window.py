@@ -16,6 +16,7 @@ from netdyno.measure.machine.control_group import ControlGroup
 from netdyno.measure.machine.process import GoneServerError, TrialError
 from netdyno.measure.machine.server_processes import Family, FamilySnapshot, Origin
 from netdyno.measure.machine.socket_holders import find_client_holders, find_elsewhere
+from netdyno.measure.trial.load import LoadListener
 from netdyno.model.observation import MachineObservation, QuotaUse, ServerObservation
 from netdyno.model.options import Settings
 
@@ -44,7 +45,7 @@ class WindowLostError(Exception):
         self.machine = machine
 
 
-class Watch:
+class Watch(LoadListener):
     """Takes the readings as the generator announces its window."""
 
     def __init__(
@@ -143,8 +144,7 @@ class Watch:
             self._kernel.append(self.take_kernel())
 
     def next_wait(self, deadline: float) -> float:
-        """Return the seconds until something is due."""
-        return max(0.0, min(deadline, self._rehearse_at, self._late_at, self._look_at) - time.monotonic())
+        return super().next_wait(min(deadline, self._rehearse_at, self._late_at, self._look_at))
 
     def observation(self, totals: dict[str, int]) -> ServerObservation:
         """Return the server's figures over the window. Raises TrialError when the load announced no window."""

@@ -26,7 +26,7 @@ BROKEN_PIPE = "signal SIGPIPE"
 """The end of a server that a client ended by leaving (process.describe_exit)."""
 
 
-class BurstWatch:
+class BurstWatch(generate.LoadListener):
     """Reads the machine's cores and the kernel's counters at both ends of the burst. The server may not outlive it."""
 
     def __init__(self, network: Path) -> None:
@@ -35,9 +35,6 @@ class BurstWatch:
         self._own: tuple[int, ...] = ()
         self._machine: list[cpu_share.MachineSnapshot] = []
         self._kernel: list[server_proc.Kernel] = []
-
-    def connected(self) -> None:
-        pass
 
     def window_start(self) -> None:
         self._take()
@@ -48,12 +45,6 @@ class BurstWatch:
     def generator_ended(self) -> None:
         if len(self._machine) == 1:
             self._take()
-
-    def maybe_take(self) -> None:
-        pass
-
-    def next_wait(self, deadline: float) -> float:
-        return deadline
 
     def machine(self) -> MachineObservation | None:
         """Return the use of the cores by others; None where the kernel does not report it."""

@@ -186,7 +186,9 @@ class QuestionEntry(Frozen):
     """The answer of a scenario (`sentence`, `headline`) and the figures behind it. `figures_at`: the heaviest level,
     whose figures are shown. `faulty` are the contestants whose faults are proven, `unproven` those whose faults a
     busy machine may have caused. `unsteady`: contestants that moved within the window. `absent`: those without a
-    valid trial."""
+    valid trial. `elsewhere`: the decisions on contestants with other numbers of cores. `ending`: why blocks ended.
+    `whys`, `work`: what correlates with the result, and the work behind a message. `not_ranked`: clients never read,
+    and `unread` has what they wrote."""
 
     name: Name
     workload: Name
@@ -329,7 +331,8 @@ class FlipEntry(Frozen):
 
 
 class Findings(Frozen):
-    """The findings of a run (protocol/findings.md)."""
+    """The findings of a run (protocol/findings.md); `finished_at` is null where it is unfinished. `set_aside`: the
+    excluded trials, with cause and reason. `charts`: the figures that the experiment requests."""
 
     version: int
     run_id: Name

@@ -25,27 +25,20 @@ from netdyno.present.prose import (
     canary,
     claims,
     company,
-    constant_latency,
     exclusions,
     ground,
     languages,
     loss,
-    noted,
-    overload,
+    notices,
     ranking,
-    reconnects,
     replies,
     retries,
     scaling,
     stopping,
-    throttling,
-    turns,
-    uneven_threads,
     unranked,
     unread,
     verdict,
     verdicts,
-    warmups,
 )
 from netdyno.present.prose.statuses import STATUS_WORDS
 
@@ -161,17 +154,17 @@ def draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
         Text(text, style="dim")
         for text in (
             *scaling.describe_contestants(findings),
-            *warmups.describe_contestants(findings),
-            *turns.describe_turns(findings),
+            *notices.describe_warm_up_times(findings),
+            *notices.describe_turns(findings),
         )
     ]
     noticed = (
-        *overload.describe_contestants(findings),
-        *constant_latency.describe_contestants(findings),
-        *throttling.describe_contestants(findings),
-        *noted.describe_contestants(findings),
-        *uneven_threads.describe_contestants(findings),
-        *reconnects.describe_contestants(findings),
+        *notices.describe_overload(findings),
+        *notices.describe_constant_latency(findings),
+        *notices.describe_throttling(findings),
+        *notices.describe_noted(findings),
+        *notices.describe_uneven_threads(findings),
+        *notices.describe_reconnects(findings),
     )
     parts += [Text(text, style="yellow") for text in noticed]
     if findings.pairs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno.kit.statistics.scaling import fit_amdahl, fit_gunther
+from netdyno.analysis.notices.scaling import fit_amdahl, fit_gunther
 
 
 def gunther(cores: int, contention: float, coherency: float) -> float:

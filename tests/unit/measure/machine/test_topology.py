@@ -9,15 +9,14 @@ from typing import NamedTuple
 
 import pytest
 
-from netdyno.kit.paths import ROOT
 from netdyno.measure.machine import topology
 from netdyno.measure.machine.topology import Processor, Topology, format_list, parse_list, read, split, split_cores
 from tests.support.recorded_machine import unpack
 
 
 class ChosenCores(NamedTuple):
-    """What is chosen on a recorded machine; `taskset`: the processors that it leaves, by default those of the record.
-    tests/support/machines/README.md prints it."""
+    """What is chosen on a recorded machine; `taskset`: the processors that it leaves, by default those of the
+    record."""
 
     machine: str
     server: str
@@ -25,12 +24,6 @@ class ChosenCores(NamedTuple):
     harness: str
     why: str = ""
     taskset: str | None = None
-
-    @property
-    def as_line(self) -> str:
-        """Return its line of the table there."""
-        name = self.machine if self.taskset is None else f"{self.machine}, taskset -c {self.taskset}"
-        return f"| {' | '.join([name, *(cores or '-' for cores in self[1:4]), self.why or '-'])} |"
 
 
 ONLY = "not pinned: server and generator share the only core"
@@ -109,12 +102,6 @@ def test_no_physical_core_is_on_two_sides_and_no_sibling_is_left(row: ChosenCore
     if machine.quota is None:
         for side in (pinning.server, pinning.generator):
             assert {sibling for cpu in side for sibling in core[cpu] if sibling in core} == set(side)
-
-
-def test_the_page_prints_what_is_chosen() -> None:
-    page = (ROOT / "tests/support/machines/README.md").read_text(encoding="utf-8")
-    table = page.partition("| machine | server |")[2].partition("\n\n")[0]
-    assert table.splitlines()[2:] == [row.as_line for row in ROWS]
 
 
 def test_where_the_kernel_names_no_kinds_the_highest_clocks_do(tmp_path: Path) -> None:

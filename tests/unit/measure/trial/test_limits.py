@@ -7,7 +7,7 @@ import os
 import pytest
 
 from netdyno.measure.audits.requested_work import RequestedWork
-from netdyno.measure.machine import memory_speed
+from netdyno.measure.trial import limits
 from netdyno.measure.trial.limits import find_limits, find_requested_work
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
@@ -53,6 +53,6 @@ def test_the_service_time_is_the_requests_and_the_servers() -> None:
 
 
 def test_memory_is_copied_at_some_speed_which_is_measured_once() -> None:
-    first = memory_speed.measure_bytes_hz()
+    first = limits.measure_bytes_hz()
     assert first > 50e6, "a core of forty years ago"
-    assert memory_speed.measure_bytes_hz() == first
+    assert limits.measure_bytes_hz() == first

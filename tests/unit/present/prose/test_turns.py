@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from netdyno.analysis.found.notices import MeasuredAlone
-from netdyno.present.prose.turns import describe_turns
+from netdyno.present.prose.notices import describe_turns
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import made_run
 

@@ -1,0 +1,158 @@
+"""What a reader must know of single contestants beside a ranking, a sentence each. Pure functions."""
+
+from __future__ import annotations
+
+from netdyno.analysis.found.cells import CellFigures
+from netdyno.analysis.found.notices import Constant, Noted, Reconnected, UnevenThreads
+from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.analysis.notices.uneven_threads import UNEVEN
+from netdyno.kit import quantities
+from netdyno.kit.paths import ENTRY
+from netdyno.measure.trial.warm_up import describe_warmups
+from netdyno.model.outcomes import RATE_TOLERANCE
+from netdyno.present.prose import loss
+
+
+def describe_overload(findings: ScenarioFindings) -> tuple[str, ...]:
+    """Return a sentence for every cell in overload. A search for the capacity overloads servers on purpose."""
+    if findings.capacity:
+        return ()
+    labels = {level.key: level.label for level in findings.levels}
+    return tuple(
+        _describe_overloaded(cell, labels[cell.level] if len(labels) > 1 else "")
+        for cell in findings.cells
+        if cell.value("kept") < 1 - RATE_TOLERANCE
+    )
+
+
+def _describe_overloaded(cell: CellFigures, level: str) -> str:
+    place = f" at {level}" if level else ""
+    return (
+        f"Overload: {cell.contestant} answered {quantities.share(cell.value('kept'))} of the offered rate{place}. "
+        "Its queue grew as long as the load lasted, so its response times depend on the length of the trial. Offer a "
+        f"lower rate (--rate); {ENTRY} capacity searches the highest rate that it keeps."
+    )
+
+
+def describe_constant_latency(findings: ScenarioFindings) -> tuple[str, ...]:
+    """Return a sentence for every contestant with the same response time at several loads."""
+    says = {standing.contestant: loss.name_with_loss(standing) for standing in findings.standings}
+    labels = {level.key: level.label for level in findings.levels}
+    return tuple(
+        _describe_constant(says[constant.contestant], constant, [labels[key] for key in constant.levels])
+        for constant in findings.constant
+    )
+
+
+def _describe_constant(name: str, constant: Constant, loads: list[str]) -> str:
+    return (
+        f"{name} answers in {quantities.duration(constant.p50_ns)} to {quantities.duration(constant.p99_ns)} "
+        f"(p50 to p99) at {quantities.listed(loads)} alike. A response time that load does not change suggests a "
+        "timer (a delayed ACK, a retransmission, a timeout) rather than work: no service time and no link delay was "
+        "requested."
+    )
+
+
+THROTTLED = "throttled"
+
+
+def describe_throttling(findings: ScenarioFindings) -> tuple[str, ...]:
+    """Return a sentence for each load at which a quota stopped a server; none where there was no quota."""
+    return tuple(
+        f"The CPU quota stopped {quantities.listed(shares)} of its periods of 100 ms ({level.label})."
+        for level in findings.levels
+        if (shares := _list_shares(findings, level.key))
+    )
+
+
+def _list_shares(findings: ScenarioFindings, level: str) -> list[str]:
+    limited = [cell for cell in findings.cells if cell.level == level and THROTTLED in cell.values]
+    if not any(cell.value(THROTTLED) for cell in limited):
+        return []
+    return [f"{cell.contestant} in {quantities.share(cell.value(THROTTLED))}" for cell in limited]
+
+
+NOTE_WORDS = {
+    "left_behind": "left programs running",
+    "strangers": "served others than netdyno",
+}
+"""The note in words, by the audit that found it."""
+
+
+def describe_noted(findings: ScenarioFindings) -> list[str]:
+    """Return a sentence for each note."""
+    return [_describe_note(note) for note in findings.noted]
+
+
+def _describe_note(note: Noted) -> str:
+    return (
+        f"{note.contestant} {NOTE_WORDS[note.audit]} in {note.trials} of {quantities.plural(note.of, 'trial')}: "
+        f"{note.detail}."
+    )
+
+
+def describe_uneven_threads(findings: ScenarioFindings) -> tuple[str, ...]:
+    """Return a sentence for every contestant that was measured so."""
+    return tuple(_describe_uneven(contestant) for contestant in findings.uneven_threads)
+
+
+def _describe_uneven(server: UnevenThreads) -> str:
+    return (
+        f"In {server.trials} of {quantities.plural(server.of, 'trial')} one thread of {server.contestant} had more "
+        f"than {UNEVEN:g} times its even share of the connections (at worst {server.most} of {server.connections} on "
+        f"{server.threads} threads, at {server.level}). Such figures show chance as much as the model; more "
+        "connections spread more evenly."
+    )
+
+
+LEAST_KEPT = 1.5
+"""With fewer replies on a connection than these, the server closes each after one."""
+
+
+def describe_reconnects(findings: ScenarioFindings) -> tuple[str, ...]:
+    """Return a sentence for every contestant that closed connections."""
+    return tuple(map(_describe_reconnected, findings.reconnected))
+
+
+def _describe_reconnected(server: Reconnected) -> str:
+    trials = quantities.plural(server.of, "trial")
+    replies, closed = server.replies / server.closed, quantities.plural(server.closed, "connection")
+    often = (
+        f"closed each of {closed} after one reply"
+        if replies < LEAST_KEPT
+        else f"closed {closed} after a reply, one in {replies:,.0f} replies"
+    )
+    return (
+        f"{server.contestant} {often}, in {server.trials} of {trials}; "
+        "clients reconnected, and response times include that. Its keep-alive settings decide how often."
+    )
+
+
+def describe_warm_up_times(findings: ScenarioFindings) -> tuple[str, ...]:
+    """Return a sentence for each such contestant."""
+    return tuple(
+        f"W{describe_warmups(warmup.contestant, findings.scenario.name, warmup.warmups).removeprefix('w')}."
+        for warmup in findings.warmups
+    )
+
+
+def describe_turns(findings: ScenarioFindings) -> tuple[str, ...]:
+    """Return a sentence for each reason against turns, and one on what they leave out of a room."""
+    exceptions = tuple(
+        f"{quantities.listed(group.contestants)} took no turns with others, because {group.why}."
+        for group in findings.alone
+    )
+    return (*exceptions, *_explain_burst(findings))
+
+
+def _explain_burst(findings: ScenarioFindings) -> tuple[str, ...]:
+    """A room costs more at the beginning of its load, beside neighbours (docs/measurements/answers.md)."""
+    alone = {name for group in findings.alone for name in group.contestants}
+    in_turns = [standing for standing in findings.standings if standing.contestant not in alone]
+    if findings.scenario.workload != "chat" or len(in_turns) < 2:
+        return ()
+    text = (
+        "In turns, these are figures of the first 0.2 s of a load: a room that is served for longer takes some 6% less "
+        "CPU per message (docs/measurements/answers.md)."
+    )
+    return (text,)
