@@ -1,4 +1,4 @@
-"""Colours and markers: one of each per contestant, the same in every figure, distinct without colour vision too.
+"""Colours and markers: one of each per contestant, the same in every report, distinct without colour vision too.
 
 The hues are Okabe and Ito's (2008), darkened for white paper and lightened for dark so that each keeps a contrast of at
 least 3:1 with its background (WCAG 1.4.11). Figures name colours by variables; the page's style sheet gives the values.
@@ -7,6 +7,7 @@ least 3:1 with its background (WCAG 1.4.11). Figures name colours by variables; 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -77,12 +78,32 @@ class ContestantStyle(NamedTuple):
         return f"var(--k{self.number})"
 
 
+KNOWN = """
+granian reactor-netty prefork-reuseport threads-snapshot asio-context-per-thread bun udp-multicast threads-pool-queue
+threads-snapshot-unlocked actix-web fastapi uring-reactor - epoll-coroutine-pool asio-coroutines python-threads-nogil
+udp-coroutines asio-callbacks - gevent boost-fibers asyncio-protocol node-http helidon
+qt-thread-per-client - libuv go-http uvloop process-per-connection tokio-per-core epoll-coroutines
+go-net flask zeromq-coroutines python-threads erlang-processes qt-thread-pool fastify -
+folly-async epoll-worker-pool netty axum beast threads-global-lock prefork uring-per-core
+iterative zeromq-coroutine-pool epoll-per-core tokio-current-thread node-events libevent - nginx
+node-cluster asio-uring epoll-reactor tokio udp-reuseport cpp-httplib java-virtual-threads node-0-10
+"""
+"""A line for each colour, a place in it for each shape: up to eight servers of an experiment differ in colour. A
+server need not stand here: its name then chooses."""
+COUNT = len(LIGHT) * len(SHAPES)
+PLACES = {name: place for place, name in enumerate(KNOWN.split()) if name != "-"}
+
+
 def assign_looks(contestants: Sequence[str]) -> dict[str, ContestantStyle]:
-    """Return a look for each name; beyond eight the colours come again with other shapes."""
-    count = len(SHAPES)
+    """Return a look for each name, the same in every report, unless two that are not known choose the same."""
+    free = [place for place in range(COUNT) if place not in map(PLACES.get, contestants)]
+    places = {name: PLACES[name] for name in contestants if name in PLACES}
+    for name in sorted(set(contestants) - set(places)):
+        chosen = zlib.crc32(name.encode()) % COUNT
+        places[name] = min(free, key=lambda place: (place - chosen) % COUNT, default=chosen)
+        free = [place for place in free if place != places[name]]
     return {
-        name: ContestantStyle(number % count, (number + number // count) % count, number)
-        for number, name in enumerate(contestants)
+        name: ContestantStyle(*divmod(places[name], len(SHAPES)), number) for number, name in enumerate(contestants)
     }
 
 
