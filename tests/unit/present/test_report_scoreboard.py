@@ -186,6 +186,15 @@ def test_a_scale_of_ratios_ends_where_an_interval_is_open() -> None:
     assert RatioScale([]).to_percent(1.0) == pytest.approx(50, abs=0.1)
 
 
+def test_large_ratios_are_as_far_apart_as_they_are() -> None:
+    scale = RatioScale([7.0, 1_540.0, 19_000.0])
+    places = [scale.to_percent(ratio) for ratio in (1.0, 7.0, 1_540.0, 19_000.0)]
+    assert places == sorted(places)
+    assert len(set(places)) == 4
+    assert places[-1] < 100
+    assert {"100", "10,000"} & {tick.label for tick in scale.ticks()}
+
+
 # --- details -----------------------------------------------------------------------------------------------------
 
 

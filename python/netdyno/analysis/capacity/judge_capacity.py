@@ -1,6 +1,6 @@
 """The verdict of one trial on an objective: it held, it did not, or the trial is no witness. Pure functions.
 
-An invalid trial counts here: an overloaded server, or one that answered wrongly, does not keep its promise at this
+An invalid trial counts here: an overloaded server, or one that answered wrongly, does not meet its objective at this
 rate. Only trials that failed for a reason other than the server are left out."""
 
 from __future__ import annotations

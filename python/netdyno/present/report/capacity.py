@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from netdyno.analysis.found.capacity import CapacityCurve, CapacityFindings, RatePoint
 from netdyno.analysis.found.run import ScenarioFindings
@@ -14,7 +15,14 @@ from netdyno.kit import quantities
 from netdyno.present.prose.capacity import find_main_reason, format_rate
 from netdyno.present.report import theme
 from netdyno.present.report.curves import DASHES
-from netdyno.present.report.drawing import Panel, finish, open_panel, set_duration_axis, set_level_ticks
+from netdyno.present.report.drawing import (
+    Panel,
+    finish,
+    format_short_number,
+    open_panel,
+    set_duration_axis,
+    set_log_ticks,
+)
 from netdyno.present.report.panels import FACTOR_AXES, Styles
 from netdyno.present.report.tables import ReportTable, make_cell, make_sortable
 from netdyno.present.report.theme import ContestantStyle
@@ -24,6 +32,8 @@ FAINT = 0.35
 """Opacity of a marker where the objective failed in most trials."""
 PERCENTILES = ("p50", "p99", "p99.9")
 """Lines of a contestant that has a panel of its own."""
+LOG_SPAN = 8
+"""The ratio of the rates from which their axis is logarithmic."""
 ROOM = 1.25
 """The ratio by which the axis of times goes beyond what is drawn."""
 CapacityPoint = tuple[float, float, bool]
@@ -53,14 +63,10 @@ def make_view(findings: ScenarioFindings, looks: Styles, name: str) -> CapacityV
 
 
 def _describe_drawing(findings: CapacityFindings) -> str:
-    sentences = [
-        "Response time over the offered rate, geometric mean over trials.",
-        f"Dashed across: the objective, {findings.objective.text}.",
-        "Dashed upright: the capacity, up to which it is met.",
-        "Faint marks: rates at which it failed in most trials.",
-        "A stroke across a curve: its knee, where it bends most (farthest below its chord, Kneedle).",
-    ]
-    return " ".join(sentences)
+    return (
+        f"Dashed: across, the objective, {findings.objective.text}; upright, the capacity, up to which it is met. "
+        "Faint: rates at which it failed in most trials. A stroke across a curve: its knee (Kneedle)."
+    )
 
 
 # --- one panel --------------------------------------------------------------------------------------------------------
@@ -81,7 +87,7 @@ def _draw_panel(
     lines = _list_percentile_lines(curves[0], looks) if len(curves) == 1 else _list_contestant_lines(curves, looks)
     rates = sorted({point.rate_hz for curve in curves for point in curve.points})
     with open_panel(height=PANEL_HEIGHT) as axes:
-        set_level_ticks(axes, rates, FACTOR_AXES["rate"])
+        set_offered_rate_axis(axes, rates)
         for line in lines:
             _draw_line(axes, line)
         for curve in curves:
@@ -96,6 +102,18 @@ def _draw_panel(
         low, high = axes.get_ylim()
         axes.set_ylim(low / ROOM, high * ROOM)
         return finish(axes, level, _describe_panel(findings, level, curves), name)
+
+
+def set_offered_rate_axis(axes: Axes, rates: Sequence[float]) -> None:
+    """Set round ticks: a search comes to rates that are not, and near each other."""
+    log = rates[-1] > LOG_SPAN * rates[0]
+    if log:
+        axes.set_xscale("log")
+        set_log_ticks(axes.xaxis, rates[0], rates[-1])
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_short_number(value)))
+    axes.set_xlabel(f"{FACTOR_AXES['rate']}{' (log scale)' if log else ''}")
 
 
 def _list_percentile_lines(curve: CapacityCurve, looks: Styles) -> list[CurveLine]:

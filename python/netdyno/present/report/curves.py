@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 from matplotlib.axes import Axes
 
@@ -13,7 +11,7 @@ from netdyno.model.base import type_level
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import figures
 from netdyno.present.report import theme
-from netdyno.present.report.drawing import Panel, draw_ring, finish, set_level_ticks, stack
+from netdyno.present.report.drawing import Panel, draw_ring, finish, set_level_ticks, spread_places, stack
 from netdyno.present.report.marks import (
     Extent,
     choose_look,
@@ -100,13 +98,9 @@ def _shift_place(chart: Chart, spot: Spot, axes: Axes) -> float:
     x = float(spot.at[chart.figure.along])
     if not chart.figure.across or len(chart.along) == 1:
         return x
-    shift = chart.across.index(spot.at[chart.figure.across]) - (len(chart.across) - 1) / 2
-    levels = sorted(float(value) for value in chart.along)
-    if axes.get_xscale() == "log":
-        nearest = min(math.log(high / low) for low, high in pairwise(levels))
-        return float(x * math.exp(shift * min(0.03, nearest / 4 / len(chart.across))))
-    nearest = min(high - low for low, high in pairwise(levels))
-    return x + shift * min(0.01 * (levels[-1] - levels[0]), nearest / 4 / len(chart.across))
+    levels = [float(value) for value in chart.along]
+    number = chart.across.index(spot.at[chart.figure.across])
+    return spread_places(axes, levels, [x], number, len(chart.across))[0]
 
 
 def _draw_published_line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import re
 import warnings
@@ -34,8 +35,10 @@ FIRST_LEFT, FIRST_RIGHT = 0.3, 0.98
 """Shares of the width between which axes stand while their labels are measured: few become narrower."""
 DEEPEST_GROUPS = 3
 """Groups within groups that matplotlib writes around a single line."""
-LABEL_SHARE = 0.09
-"""The share of an axis that the label of a level takes."""
+LETTER_SHARE = 0.02
+"""The share of an axis that a letter of a tick's label takes; two are left between labels."""
+APART_SHARE = 0.025
+"""The share of an axis between two intervals at one level."""
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "netdyno",
@@ -245,6 +248,17 @@ def set_linear_ticks(axis: Axis, top: float, scales: Sequence[float] = ()) -> No
     axis.set_major_locator(FixedLocator([scale * tick for tick in ticks if 0 <= tick * scale <= top * 1.001]))
 
 
+def spread_places(axes: Axes, levels: Sequence[float], places: Sequence[float], number: int, count: int) -> list[float]:
+    """Return where line `number` of `count` stands at these places on x: beside the others, so that no interval lies
+    on another, and nearer to its level than to the next."""
+    log = axes.get_xscale() == "log"
+    scaled = sorted({math.log(level) if log else level for level in levels})
+    gaps = [high - low for low, high in itertools.pairwise(scaled)] or [0.0]
+    step = min(APART_SHARE * (scaled[-1] - scaled[0]), 0.6 * min(gaps) / count)
+    shift = step * (number - (count - 1) / 2)
+    return [place * math.exp(shift) if log else place + shift for place in places]
+
+
 def set_level_ticks(axes: Axes, values: Sequence[float], label: str, *, log: bool | None = None) -> None:
     """Set the measured levels as the only ticks, without those that have no room; logarithmic as `log` says, by default
     where they span more than a factor of eight."""
@@ -261,7 +275,8 @@ def set_level_ticks(axes: Axes, values: Sequence[float], label: str, *, log: boo
 def _select_with_room(values: Sequence[float], *, log: bool) -> list[float]:
     """Return those of rising values that have room for a label, the ends first."""
     places = [math.log(value) if log else value for value in values]
-    room = LABEL_SHARE * (places[-1] - places[0])
+    letters = 2 + max(len(format_short_number(value)) for value in values)
+    room = LETTER_SHARE * letters * (places[-1] - places[0])
     kept = [len(values) - 1]
     for number in range(len(values) - 2, -1, -1):
         if places[kept[-1]] - places[number] >= room and (number == 0 or places[number] - places[0] >= room):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -14,7 +13,15 @@ from netdyno.kit import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import ranking, side_by_side
 from netdyno.present.report.curves import DASHES, format_dashes
-from netdyno.present.report.drawing import Panel, finish, open_panel, set_duration_axis, set_level_ticks, set_rate_axis
+from netdyno.present.report.drawing import (
+    Panel,
+    finish,
+    open_panel,
+    set_duration_axis,
+    set_level_ticks,
+    set_rate_axis,
+    spread_places,
+)
 from netdyno.present.report.marks import name_metric, set_metric_ticks
 from netdyno.present.report.panels import FACTOR_AXES, MOST_SWEEPS, Styles, Sweep, draw_estimates, list_measured_sweeps
 from netdyno.present.report.tables import ReportTable, make_cell, make_sortable, sort_by_low
@@ -183,12 +190,8 @@ def _draw_lines(axes: Axes, metric: str, sweep: Sweep, run: _RunWithQuestion) ->
 
 
 def _spread_places(axes: Axes, sweep: Sweep, run: _RunWithQuestion, place: int) -> list[float]:
-    """Place contestants beside each other, not over each other, so that intervals stay readable."""
     count = len(run.looks) * run.of
-    shift = place * run.of + run.number - (count - 1) / 2
     if not sweep.factor:
-        return [shift]
+        return [place * run.of + run.number - (count - 1) / 2]
     values = _read_values(sweep)
-    if axes.get_xscale() == "log":
-        return [x * math.exp(shift * min(0.03, 0.3 / count)) for x in values]
-    return [x + shift * min(0.012, 0.12 / count) * (max(values) - min(values)) for x in values]
+    return spread_places(axes, values, values, place * run.of + run.number, count)

@@ -29,6 +29,7 @@ from netdyno.present.report.drawing import (
     set_nines_axis,
     set_rate_axis,
     set_share_axis,
+    spread_places,
 )
 from netdyno.present.report.theme import ContestantStyle
 
@@ -99,9 +100,8 @@ def draw_performance(findings: ScenarioFindings, looks: Styles, name: str) -> li
     lag = find_send_lag(findings)
 
     def set_latency_axis(axes: Axes) -> None:
-        if lag is not None:
-            _mark_send_lag(axes, lag)
         set_duration_axis(axes, "response time")
+        mark_send_lag(axes, lag)
 
     def set_loss_axis(axes: Axes) -> None:
         set_share_axis(axes, "share of messages lost")
@@ -140,11 +140,23 @@ def find_send_lag(findings: ScenarioFindings) -> float | None:
     return max((lag.value for cell in findings.cells if (lag := cell.values.get("send-lag-p99"))), default=0.0) or None
 
 
-def _mark_send_lag(axes: Axes, lag: float) -> None:
-    axes.axhline(lag, color=theme.MUTED, linestyle=(0, (1, 2)), linewidth=1)
+def mark_send_lag(axes: Axes, lag: float | None) -> None:
+    """Draw the lag where the response times are, and name it at the edge where it is beyond: the axis is theirs."""
+    if lag is None:
+        return
+    low, high = axes.get_ylim()
+    arrow, place = ("↑ ", high) if lag > high else ("↓ ", low) if lag < low else ("", lag)
+    if not arrow:
+        axes.axhline(lag, color=theme.MUTED, linestyle=(0, (1, 2)), linewidth=1)
     axes.annotate(
-        "send lag p99", (1, lag), xycoords=("axes fraction", "data"), ha="right", va="bottom", color=theme.MUTED
+        f"{arrow}send lag p99",
+        (1, place),
+        xycoords=("axes fraction", "data"),
+        ha="right",
+        va="top" if lag > high else "bottom",
+        color=theme.MUTED,
     )
+    axes.set_ylim(low, high)
 
 
 def _describe_panel(title: str, findings: ScenarioFindings, level: LevelInfo, metric: str) -> str:
@@ -173,11 +185,7 @@ def _draw_lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: st
         cells = [(x, cell) for x, cell in zip(values, level_cells, strict=True) if cell]
         if not cells:
             continue
-        # Beside one another, not over one another: intervals of neighbours stay readable.
-        shift = number - (len(looks) - 1) / 2
-        logarithmic = axes.get_xscale() == "log"
-        span = max(values) - min(values)
-        xs = [x * 1.035**shift if logarithmic else x + shift * 0.012 * span for x, _ in cells]
+        xs = spread_places(axes, values, [x for x, _ in cells], number, len(looks))
         drawn = [_find_estimate(cell, metric) for _, cell in cells]
         draw_estimates(axes, xs, [estimate.value for estimate in drawn], drawn, look, line="-")
         for x, (_, cell), estimate in zip(xs, cells, drawn, strict=True):
@@ -273,10 +281,9 @@ def _draw_curve(findings: ScenarioFindings, level: LevelInfo, looks: Styles, nam
             if cell.marked:
                 for x, y in list(zip(xs, ys, strict=True))[4 * look.shape :: 30]:
                     draw_ring(axes, x, y, look)
-        if lag is not None:
-            _mark_send_lag(axes, lag)
         set_nines_axis(axes)
         set_duration_axis(axes, "response time")
+        mark_send_lag(axes, lag)
         alt = _describe_panel(f"Response time by percentile at {level.label}", findings, level, "p99.9")
         return finish(axes, title, alt.replace(f"At {level.label}:", "At percentile 99.9:"), name)
 

@@ -10,11 +10,11 @@ import msgspec
 MARGIN = 0.06
 LEAST_SPAN = 1.025
 """Never closer than 5%: a difference of half a percent must not fill the picture."""
-MOST_SPAN = 1000.0
-"""An interval that is open, or all but, ends at the edge of the picture."""
+MOST_SPAN = 1e6
+"""What is further from 1 ends at the edge of the picture, and is drawn so that this is seen."""
 ROUND_RATIOS = (
-    *(0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98),
-    *(1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 30, 100, 1000),
+    *(1e-5, 1e-4, 0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98),
+    *(1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 30, 100, 1000, 1e4, 1e5),
 )
 TICKS_APART = 18
 """The least distance of ticks in percent of the width, so that no label is on top of another."""
@@ -45,5 +45,5 @@ class RatioScale:
         for ratio in sorted(ROUND_RATIOS, key=lambda ratio: -abs(math.log(ratio))):
             place = self.to_percent(ratio)
             if 4 <= place <= 96 and all(abs(place - tick.at) >= TICKS_APART for tick in chosen):
-                chosen.append(Tick(place, f"{ratio:g}"))
+                chosen.append(Tick(place, f"{ratio:,.5f}".rstrip("0").rstrip(".")))
         return tuple(sorted(chosen, key=lambda tick: tick.at))
