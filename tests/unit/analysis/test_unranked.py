@@ -99,7 +99,7 @@ def test_the_report_marks_it_and_never_ranks_it(unsafe_analysis: Analysis) -> No
     assert "server, UNSAFE" in page
     assert "frames mix &lt;b&gt;" in page
     assert "<b>" not in page
-    for table in re.findall(r'<table class="(?:brief|ranking).*?</table>', page, re.DOTALL):
+    for table in re.findall(r'<table class="(?:intervals|ranking).*?</table>', page, re.DOTALL):
         assert EPOLL not in table
         assert LOCK in table
 

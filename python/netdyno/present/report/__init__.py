@@ -29,7 +29,6 @@ from netdyno.present.prose import profile as profile_prose
 from netdyno.present.prose import scaling as scaling_words
 from netdyno.present.prose.statuses import STATUS_WORDS
 from netdyno.present.report import (
-    capacity,
     charts,
     code_gains,
     control,
@@ -111,9 +110,6 @@ def _show_findings(
         "unread_explained": unread.EXPLAINED,
         "scenarios": [
             views.present_scenario(scenario, looks, number) for number, scenario in enumerate(analysis.scenarios, 1)
-        ],
-        "capacities": [
-            capacity.make_view(scenario, looks, f"s{number}") for number, scenario in enumerate(analysis.scenarios, 1)
         ],
         "charts": [charts.make_view(chart, looks, f"f{number}") for number, chart in enumerate(analysis.charts, 1)],
         "flips": [flips.make_view(flip, looks, f"flip{number}") for number, flip in enumerate(analysis.flips, 1)],

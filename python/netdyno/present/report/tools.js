@@ -34,8 +34,8 @@ const netdyno = (() => {
 
   // --- tables of the page
 
-  // The brief scoreboards of the cards stand again in the sections, and are only looked at here.
-  const tables = [...document.querySelectorAll("table:not(.heat)")].filter((table) => table.tHead);
+  const filtered = [...document.querySelectorAll("table:not(.heat, .environment)")];
+  const tables = filtered.filter((table) => table.tHead);
   const orders = new Map();
 
   /** Rows change places among themselves only between headings within the table ("ranked apart"). */
@@ -76,7 +76,7 @@ const netdyno = (() => {
   };
 
   for (const table of tables) {
-    if (table.classList.contains("brief") || [...table.tBodies].every((body) => body.rows.length < 2)) continue;
+    if ([...table.tBodies].every((body) => body.rows.length < 2)) continue;
     [...table.tHead.rows[0].cells].forEach((heading, column) => {
       if (heading.tagName !== "TH" || heading.classList.contains("plot")) return;
       sortable(heading, () => {
@@ -87,7 +87,7 @@ const netdyno = (() => {
     });
   }
 
-  const rows = tables.flatMap((table) => [...table.tBodies].flatMap((body) => [...body.rows])).map((row) => [
+  const rows = filtered.flatMap((table) => [...table.tBodies].flatMap((body) => [...body.rows])).map((row) => [
     row, [...row.cells].map(words).filter((text) => kindOf.has(text)).map((text) => [kindOf.get(text), text]),
   ]);
   const others = [...document.querySelectorAll("[data-workload], [data-contestant], figure")].map((part) => {

@@ -32,7 +32,7 @@ from netdyno.present.prose import (
 )
 from netdyno.present.prose import loss as loss_words
 from netdyno.present.prose import scaling as scaling_words
-from netdyno.present.report import associations, panels, scaling, scoreboard
+from netdyno.present.report import associations, capacity, panels, scaling, scoreboard
 from netdyno.present.report import work as behind
 from netdyno.present.report.associations import AssociationsView
 from netdyno.present.report.drawing import Panel
@@ -80,6 +80,9 @@ class ScenarioView(msgspec.Struct, frozen=True):
     requests: str
     certainty: str
     scores: scoreboard.Scoreboard | None
+    capacity: capacity.CapacityView | None
+    compared: bool
+    """Whether there are several to compare."""
     ranks: tuple[Rank, ...]
     ticks: tuple[Tick, ...]
     leader_at: float
@@ -131,6 +134,8 @@ def present_scenario(findings: ScenarioFindings, looks: Styles, number: int) -> 
         requests=replies.describe_requests(findings.scenario),
         certainty=_describe_certainty(findings),
         scores=scoreboard.make_view(findings),
+        capacity=capacity.make_view(findings, looks, name),
+        compared=sum(standing.relative is not None for standing in findings.standings) > 0,
         ranks=tuple(_make_rank(findings, standing, scale) for standing in findings.standings),
         ticks=scale.ticks(),
         leader_at=scale.to_percent(1.0),
