@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -25,6 +26,8 @@ from netdyno.question.plan import Cell
 from netdyno.store.opening import opened
 from netdyno.store.schema import FILE_NAME
 
+_BEGUN_AT = re.compile(r"\A\d{8}-\d{6}-")
+"""The beginning of a run's id; the name of its experiment follows."""
 _Columns = TypeVar("_Columns")
 _Kind = TypeVar("_Kind")
 
@@ -167,8 +170,11 @@ def run_ids(results: Path) -> list[str]:
 
 
 def find(results: Path, run: str) -> Path:
-    """Find the file of a run by its id, or by the path of its folder or file. Raises UserError with the nearest id."""
-    for candidate in (results / run / FILE_NAME, Path(run) / FILE_NAME, Path(run)):
+    """Find the file of a run by its id, by the path of its folder or file, or by the name of its experiment, whose
+    newest run it is. Raises UserError with the nearest id."""
+    newest = [run_id for run_id in run_ids(results) if _BEGUN_AT.sub("", run_id) == run][-1:]
+    ways = (results / run / FILE_NAME, Path(run) / FILE_NAME, Path(run))
+    for candidate in (*ways, *(results / run_id / FILE_NAME for run_id in newest)):
         if candidate.is_file():
             return candidate
     raise UserError(f"no such run {run!r} in {results}{did_you_mean(run, run_ids(results))}")

@@ -63,6 +63,7 @@ Foreign = Annotated[
         envvar="NETDYNO_FOREIGN_LOAD", help="What to do with a trial during which other programs used the machine."
     ),
 ]
+A_RUN = "A run's id (see: list runs), its folder, or an experiment for its newest run."
 ClusterFolder = Annotated[Path, typer.Option("--cluster", help="The folder with this host's certificate.")]
 RunCluster = Annotated[
     Path | None, typer.Option("--cluster", metavar="DIR", help="Run on the hosts of a cluster (docs/many-machines.md).")
@@ -527,9 +528,7 @@ def _replace_process(command: Sequence[str]) -> NoReturn:
 def report(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="RUN...", help="A run's id (see: list runs) or its folder; further runs are laid over the first."
-        ),
+        typer.Argument(metavar="RUN...", help=f"{A_RUN} Further runs are laid over the first."),
     ] = None,
     results: ResultsFolder = RESULTS,
     as_json: Annotated[bool, typer.Option("--json", help="Print its findings as JSON instead.")] = False,
@@ -564,9 +563,7 @@ def report(
 
 @app.command()
 def publish(
-    runs: Annotated[
-        list[str], typer.Argument(metavar="RUN... DIR", help="Runs' ids or folders, and the site's folder at the end.")
-    ],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN... DIR", help=f"{A_RUN} The site's folder comes last.")],
     results: ResultsFolder = RESULTS,
 ) -> int:
     """Make a static site of stored runs in a folder, or add them to an existing one, a page each."""
@@ -579,7 +576,7 @@ def publish(
 
 @app.command()
 def compare(
-    first: Annotated[str, typer.Argument(metavar="RUN", help="A run's id (see: list runs) or its folder.")],
+    first: Annotated[str, typer.Argument(metavar="RUN", help=A_RUN)],
     second: Annotated[str, typer.Argument(metavar="RUN", help="The run that it is compared with.")],
     results: ResultsFolder = RESULTS,
     as_json: Json = False,
@@ -592,7 +589,7 @@ def compare(
 
 @app.command()
 def flips(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run's id (see: list runs) or its folder.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help=A_RUN)],
     first: Annotated[str | None, typer.Argument(metavar="CONTESTANT", help="One of its contestants.")] = None,
     second: Annotated[str | None, typer.Argument(metavar="CONTESTANT", help="Another.")] = None,
     along: Annotated[

@@ -124,6 +124,7 @@ def _add_run(published: Site, stored: Run, profiled: StoredProfiles, target: Pat
     from netdyno.analysis.analysis import analyse
     from netdyno.present.export import tables
     from netdyno.present.export.collect import collect
+    from netdyno.present.prose.repeat import list_commands
     from netdyno.present.report import render_html
 
     analysis = analyse(stored)
@@ -142,7 +143,7 @@ def _add_run(published: Site, stored: Run, profiled: StoredProfiles, target: Pat
         "export.md": tables.format_markdown(collected),
         "environment.json": json.dumps(collected.environment, indent=2) + "\n",
         "report.html": render_html(analysis, (), profiled),
-        INDEX_NAME: site.run_page(new, collected.environment),
+        INDEX_NAME: site.run_page(new, collected.environment, list_commands(analysis)[0].line),
     }
     _write_folder(target / new.folder, files)
     published = msgspec.structs.replace(published, runs=(*published.runs, new))

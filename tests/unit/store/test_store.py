@@ -192,6 +192,16 @@ def test_a_run_is_found_by_id_folder_or_file(path: Path) -> None:
     assert read.find(Path("/nowhere"), str(path)) == path
 
 
+def test_an_experiment_stands_for_its_newest_run(tmp_path: Path) -> None:
+    for run_id in ("20250102-120000-web", "20250101-120000-web", "20250103-120000-own-web"):
+        (tmp_path / run_id).mkdir()
+        (tmp_path / run_id / schema.FILE_NAME).touch()
+    assert read.find(tmp_path, "web").parent.name == "20250102-120000-web"
+    assert read.find(tmp_path, "own-web").parent.name == "20250103-120000-own-web"
+    with pytest.raises(UserError, match="no such run 'we'"):
+        read.find(tmp_path, "we")
+
+
 def test_what_is_not_ours_says_so(tmp_path: Path) -> None:
     text, database = tmp_path / "text", tmp_path / "other.sqlite"
     text.write_text("hello, this is certainly not a database " * 40)

@@ -149,11 +149,13 @@ def _wrap(text: str) -> list[str]:
     return [*lines[:1], *(re.sub(r"\A( *\d*)([-+#>=.)])", r"\1\\\2", line) for line in lines[1:])]
 
 
-def run_page(version: PublishedVersion, environment: Mapping[str, Any]) -> str:
-    """Return the page of a run: its answers, its files, and where it was made."""
+def run_page(version: PublishedVersion, environment: Mapping[str, Any], command: str) -> str:
+    """Return the page of a run: its answers, its files, where it was made, and the command that repeats it."""
     stated = [(key, environment[key]) for key in STATED if key in environment]
     rest = [(key, value) for key, value in environment.items() if key not in STATED]
-    return _render_page("run.html.j2", run=version, files=FILES, stated=stated, rest=rest, root="../../../")
+    return _render_page(
+        "run.html.j2", run=version, files=FILES, stated=stated, rest=rest, root="../../../", command=command
+    )
 
 
 def _render_page(template: str, **values: object) -> str:
