@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import itertools
 import json
@@ -14,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 import msgspec
 import pytest
@@ -483,6 +484,53 @@ def said_by_serve(name: str) -> str:
     assert json.loads(totals)["protocol_errors"] == 0
     assert server.returncode == 0
     return printed
+
+
+def end_unread(*arguments: str, stderr: int = subprocess.PIPE) -> tuple[int, str | None]:
+    """Run a command whose output no program reads. Return its exit code, and what is on stderr."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as unread:
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "python"), "PYTHONUNBUFFERED": ""}
+        done = subprocess.run(
+            [*NETDYNO, *arguments], stdout=unread, stderr=stderr, env=environment, text=True, check=False
+        )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("--help", "--version", "list --help", "completion bash", "doctor", "compare RUN RUN"),
+        *("list servers", "list servers --json", "list audits", "list runs", "list experiments", "list claims"),
+        *("report RUN --export json", "report RUN --export md"),
+    ],
+)
+def test_a_verb_whose_output_is_not_read_ends_quietly(words: str, tmp_path: Path) -> None:
+    run = str(stored(made_run(), tmp_path / "results"))
+    places = {"RUN": run, "SITE": str(tmp_path / "site")}
+    arguments = [places.get(word, word) for word in words.split()]
+    assert end_unread(*arguments) == (128 + signal.SIGPIPE, "")
+
+
+def test_a_run_whose_output_is_not_read_ends_quietly_and_keeps_its_folder(toml: str, tmp_path: Path) -> None:
+    assert end_unread(*run_tiny(toml, tmp_path / "results")) == (128 + signal.SIGPIPE, "")
+    assert end_unread("no-such-verb", stderr=subprocess.STDOUT) == (128 + signal.SIGPIPE, None)
+
+
+def test_a_file_that_is_not_read_is_no_output_that_is_not_read(
+    monkeypatch: pytest.MonkeyPatch, command: RunCommand
+) -> None:
+    """A pipe to a program, or one that was named as a file, has an error to tell."""
+
+    def fail(*_: object) -> NoReturn:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe", "events.fifo")
+
+    monkeypatch.setattr("netdyno.verbs.listing.as_text", fail)
+    done = command("list", "servers")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("netdyno: a program has ended that was written to: ")
+    assert "events.fifo" in done.stderr
 
 
 def test_check_hands_pytest_everything_from_the_first_option_on(monkeypatch: pytest.MonkeyPatch) -> None:

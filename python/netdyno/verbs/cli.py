@@ -7,7 +7,9 @@ import functools
 import itertools
 import json
 import os
+import select
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -518,6 +520,7 @@ def _replace_process(command: Sequence[str]) -> NoReturn:
     chosen = program_settings.choose()
     chosen.apply()
     sys.stdout.flush()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and so would the program
     try:
         os.execvpe(command[0], list(command), chosen.environment)
     except OSError as error:
@@ -754,13 +757,41 @@ TOO_LITTLE = frozenset(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program and return the exit code. A mistake of the user's is one line on stderr and exit code 2."""
+    """Run the program and return the exit code. A mistake of the user's is one line on stderr and exit code 2; where
+    the program that reads the output has ended (`| head`), this one ends quietly, as SIGPIPE would end it."""
+    try:
+        return _run_verb(arguments)
+    except BrokenPipeError as error:
+        return _end_unread(error)
+    except SystemExit as ended:  # Typer makes this of a broken pipe
+        if isinstance(ended.__context__, BrokenPipeError):
+            return _end_unread(ended.__context__)
+        raise
+
+
+def _end_unread(error: BrokenPipeError) -> int:
+    """Return the exit code where a program that reads the output has ended. The broken pipe to another is an error."""
+    unread = [descriptor for descriptor in (1, 2) if _is_unread(descriptor)]
+    for descriptor in unread:  # Python would write what is left at its end, and complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    return 128 + signal.SIGPIPE if unread else _report_error(f"a program has ended that was written to: {error}", 2)
+
+
+def _is_unread(descriptor: int) -> bool:
+    """Tell whether no program reads from the other end of a pipe or socket (poll(2))."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+
+
+def _run_verb(arguments: Sequence[str] | None) -> int:
     if ASKS in os.environ:
         from typer._completion_classes import completion_init
 
         completion_init()
     try:
         code = _build_command()(args=arguments, prog_name="netdyno", standalone_mode=False)
+        print(end="", flush=True)  # while errors are still handled
         return code if isinstance(code, int) else 0
     except UserError as error:
         return _report_error(str(error), 2)

@@ -77,15 +77,10 @@ def run(request: GateRequest, argv: Sequence[str]) -> int:
     would blame the server."""
     try:
         return _run(request, argv)
-    except BrokenPipeError as error:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # so that Python does not write to it at its end either
-        raise UserError("the reader of the gate's output has gone") from error
     except ChangedReplyError as error:
         print(f"netdyno: {harmless(str(error))}", file=sys.stderr)
         return EXIT_CODES["fails"]
-    except UserError:
+    except (UserError, BrokenPipeError):
         raise
     except Exception:  # noqa: BLE001 - whatever it is, the server is not to blame
         traceback.print_exc()

@@ -47,6 +47,8 @@ def run(names: Sequence[str], target: Path, results: Path) -> int:
         target.mkdir(parents=True, exist_ok=True)
         with lock_folder(target):
             _add_runs(zip(paths, stored_runs, strict=True), target, collect_private(results, target))
+    except BrokenPipeError:  # that of stdout: a site has no pipes
+        raise
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from error
     print(harmless(f"site: {(target / INDEX_NAME).resolve()}"))

@@ -22,6 +22,10 @@ class Console(console.Console):
         if isinstance(self.file, io.TextIOWrapper):
             self.file.reconfigure(errors="replace")  # a terminal that lacks a minus sign ends no run
 
+    def on_broken_pipe(self) -> None:
+        """Leave the end to the verb: Rich would end the program with 1, which of a gate is a verdict."""
+        raise BrokenPipeError
+
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(*objects, **{"crop": False, **options})
 

@@ -49,10 +49,6 @@ def run(url: str, name: str | None) -> int:
     except ChatError as error:
         print(f"netdyno: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        # The reader of our lines has gone (`| head`). Python would fail once more when it flushes at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
 
 
 def _find_login_name() -> str:
