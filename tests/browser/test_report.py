@@ -254,7 +254,7 @@ def test_a_client_tells_its_cost_and_its_loops_lag(pairs: Watched) -> None:
 def test_the_code_of_each_contestant_stands_there_and_what_they_share_last(light: Watched) -> None:
     open_all_details(light.page)
     section = light.page.locator("#code")
-    table = section.locator("table").first
+    table = section.get_by_role("region", name="Code", exact=True)
     rows = [text.split("\t") for text in table.locator("tbody tr").all_inner_texts()]
     headings = table.locator("thead th").all_inner_texts()
     who, figures = headings[:4], headings[4:]
