@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -132,13 +133,17 @@ int try_write_whole(const std::string& name, const std::string& text) {
   return write_and_close(open_special(target), text);
 }
 
+bool is_unread(const std::string& name, int error) { return name == "-" && error == EPIPE; }
+
 std::string describe_unwritten(const std::string& name, int error) {
   const char* const why = error == ENXIO ? "it is a pipe that no program reads" : std::strerror(error);
   return fmt::format("cannot write {}: {}", name == "-" ? "standard output" : name, why);
 }
 
 void write_whole(const std::string& name, const std::string& text) {
-  if (const int error = try_write_whole(name, text); error != 0) die(describe_unwritten(name, error));
+  const int error = try_write_whole(name, text);
+  if (is_unread(name, error)) _exit(128 + SIGPIPE);
+  if (error != 0) die(describe_unwritten(name, error));
 }
 
 }  // namespace netdyno

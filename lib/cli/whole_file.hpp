@@ -16,8 +16,11 @@ int read_whole(const std::string& name, std::string& text);
 /// What cannot be replaced so (a device, a pipe, a descriptor of this process such as /dev/stdout) is opened and
 /// written, and stays what it is. Returns 0 or an errno.
 int try_write_whole(const std::string& name, const std::string& text);
-/// The same. Ends the program where it cannot be written.
+/// The same. Ends the program where it cannot be written: quietly, as SIGPIPE would, where stdout is not read any more.
 void write_whole(const std::string& name, const std::string& text);
+
+/// Whether it was stdout, and the program that read it has ended: no mistake, and no complaint.
+bool is_unread(const std::string& name, int error);
 
 /// Reports what try_write_whole could not write, and why.
 std::string describe_unwritten(const std::string& name, int error);

@@ -9,12 +9,14 @@ import math
 import os
 import pty
 import re
+import signal
 import socket
 import stat
 import struct
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fcntl import ioctl
 from pathlib import Path
 from termios import TIOCSWINSZ
@@ -304,6 +306,33 @@ def test_every_program_says_that_its_output_went_nowhere(program: str) -> None:
         done = load_to(full, "--help", program=build_dir() / program)
     assert done.returncode == 1
     assert done.stderr.startswith(f"{Path(program).name}: cannot write standard output")
+
+
+@pytest.mark.parametrize("asks", [("--help",), ("--completion", "bash")], ids=str)
+def test_what_it_says_of_itself_ends_quietly_where_it_is_not_read(asks: tuple[str, ...]) -> None:
+    with unread() as stdout:
+        done = load_to(stdout, *asks)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
+@pytest.mark.parametrize("asks", [(), ("--json", "-")], ids=str)
+def test_a_result_that_stdout_is_not_read_for_is_missed_quietly_and_its_files_are_kept(
+    server: str, tmp_path: Path, asks: tuple[str, ...]
+) -> None:
+    with unread() as stdout:
+        done = load_to(stdout, server, "-n", "5", *asks, "--csv", str(tmp_path / "csv"), "--hdr", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr == f"netdyno-load: cannot write {tmp_path}: Is a directory\n"
+    assert (tmp_path / "csv").read_text()
+
+
+@contextmanager
+def unread() -> Iterator[IO[bytes]]:
+    """Yield a pipe that no program reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as pipe:
+        yield pipe
 
 
 def load_to(stdout: IO[bytes], *arguments: str, program: Path | None = None) -> subprocess.CompletedProcess[str]:
