@@ -19,7 +19,7 @@ class GivingUp {
   /// A slice begins; LoopState has its window.
   void begin(Nanos start);
   /// The window has another end.
-  void end_window() { last_at_ = loop_.window.end + thread_.plan.timeout; }
+  void end_window() { last_at_ = loop_.window.end + thread_.plan.last_patience(); }
   /// The last answers are waited for until then at most.
   void limit(Nanos last_at) { last_at_ = std::min(last_at_, last_at); }
 

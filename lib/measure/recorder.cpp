@@ -120,6 +120,7 @@ void Figures::add(const Figures& other) {
     steps[i].response.add(other.steps[i].response);
     steps[i].sent += other.steps[i].sent;
     steps[i].completed += other.steps[i].completed;
+    steps[i].late += other.steps[i].late;
     steps[i].errors += other.steps[i].errors;
   }
 }

@@ -119,6 +119,7 @@ struct StepFigures {
   Histogram response;           // of the messages that were meant for it
   std::uint64_t sent = 0;       // meant for it, and sent
   std::uint64_t completed = 0;  // answered within it
+  std::uint64_t late = 0;       // of completed: after the timeout
   std::uint64_t errors = 0;     // within it
 };
 
@@ -244,6 +245,12 @@ class Recorder {
       figures.service_beyond_ns += answered_at - sent_at - within;
     }
     slot_responses_.record(answered_at - intended);
+  }
+
+  /// The answer that was just noted came after the timeout.
+  void note_late(Nanos answered_at) {
+    ++figures.messages.late;
+    if (!step_ends_.empty() && counts(answered_at)) ++step(answered_at).late;
   }
 
   /// An answer had been in the kernel for so long when it was stamped.

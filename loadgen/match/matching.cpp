@@ -207,7 +207,7 @@ void Matching::complete(std::uint32_t sender, std::uint64_t sequence) {
   if (receive_lag_ != never) recorder_.note_lag(times.intended, receive_lag_);
   if (answered->expired) --clients_.overdue;
   const bool late = answered_at - times.intended > plan_.timeout;
-  recorder_.figures.messages.late += late;
+  if (late) recorder_.note_late(answered_at);
   if (answered->expired) return;
   if (late) {
     ++recorder_.figures.errors.timeout;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -104,6 +105,9 @@ struct LoadPlan {
   /// Also outside a private network namespace (lib/net/multicast.hpp).
   bool multicast_anywhere = false;
 
+  /// How long the last answers are waited for after the window: what a burst left in a queue comes late, and is not
+  /// lost.
+  Nanos last_patience() const { return steps.empty() ? timeout : std::max(timeout, duration); }
   /// How many of the connections send. They are the first.
   std::uint32_t speakers() const { return busy_connections > 0 ? busy_connections : connections - slow_readers; }
   /// Whether the server is not ours: its replies bear no stamp and come in order, and it may close its connections.

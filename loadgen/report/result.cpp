@@ -140,6 +140,7 @@ Json steps_json(const LoadPlan& plan, const Figures& figures) {
                     {"sent", sums.sent},
                     {"completed", sums.completed},
                     {"per_second", per_second(static_cast<double>(sums.completed), lasted)},
+                    {"late", sums.late},
                     {"errors", sums.errors},
                     {"response_ns", distribution(sums.response)}});
     begins += step.length;

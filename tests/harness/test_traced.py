@@ -15,6 +15,7 @@ from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import middle
+from netdyno.model.options import settings
 from netdyno.model.run import Run
 from netdyno.model.trial import Traced
 from netdyno.question import plan
@@ -60,6 +61,14 @@ def test_each_contestant_of_each_scenario_is_traced_once(
     ]
     assert traced.estimate_seconds(tasks) == pytest.approx(2 * traced.estimate_seconds(tasks[:1]))
     assert "tracing system calls in 2 short trials" in traced.format_announcement(tasks)
+
+
+def test_a_burst_is_no_part_of_a_trace(experiment: Experiment, servers: dict[str, Contestant]) -> None:
+    first = experiment.scenarios[0]
+    bursting = msgspec.structs.replace(first, arrivals="poisson", rate=100, burst_rate=300)
+    plain = msgspec.structs.replace(bursting, burst_rate=None)
+    shortened = [traced.shorten(settings(scenario, {})) for scenario in (bursting, plain)]
+    assert shortened[0] == shortened[1]
 
 
 def test_tracing_takes_a_tenth_of_a_run_at_most_and_all_of_a_scenario_or_nothing(

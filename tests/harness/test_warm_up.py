@@ -12,13 +12,14 @@ import pytest
 
 from netdyno.measure.machine import control_group, cpu_share, jit
 from netdyno.measure.machine.control_group import ControlGroup, Limits, NoControlGroupError
+from netdyno.measure.machine.links.network import NoNetworkError
 from netdyno.measure.run import interrupts, resume
 from netdyno.measure.trial import warm_up
 from netdyno.measure.trial.context import TrialContext, key
 from netdyno.measure.trial.trial import run_trial
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
-from netdyno.model.options import settings
+from netdyno.model.options import Settings, settings
 from netdyno.model.trial import Trial, Warmup
 from netdyno.question.contestants import contestants
 from netdyno.question.plan import Cell, CellKind
@@ -74,6 +75,23 @@ def test_a_limited_server_is_observed_within_its_limits(
     limited = msgspec.structs.replace(ECHO, cpu_quota=0.5)
     assert list(warm_up.measure((KIND,), {"echo": limited}, {"fake": contestant}, context)) == []
     assert seen == [Limits(cpu_quota=0.5)]
+
+
+def test_a_burst_is_no_part_of_the_warm_up(
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[float | None] = []
+
+    @contextmanager
+    def refuse(_: object, load_settings: Settings, *__: object) -> Iterator[None]:
+        seen.append(load_settings.burst_rate)
+        raise NoNetworkError("not here")
+        yield
+
+    monkeypatch.setattr(warm_up, "make_network", refuse)
+    bursting = msgspec.structs.replace(ECHO, arrivals="poisson", rate=600, burst_rate=2000)
+    assert list(warm_up.measure((KIND,), {"echo": bursting}, {"fake": contestant}, context)) == []
+    assert seen == [None]
 
 
 def test_a_server_whose_cost_never_settles_has_all_that_there_is_and_it_is_stated(

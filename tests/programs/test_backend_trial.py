@@ -14,6 +14,7 @@ from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.trial import run_trial
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
+from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
 from netdyno.question.contestants.contestants import discover
 from netdyno.question.plan import Cell
@@ -71,6 +72,27 @@ def test_no_more_is_answered_than_the_pool_lets_through(contestant: Contestant, 
     assert 0 < trial.load.requests.completed <= POOL * (window_s / SERVICE_S + 1)
     assert not failed_audits(trial) & {"backend", "server_totals", "work", "completed", "left_behind"}
     assert "== backend: " in (tmp_path / trial.log).read_text()
+
+
+def test_in_a_burst_beyond_the_pool_the_pool_limits_what_is_answered_in_time(
+    contestant: Contestant, tmp_path: Path
+) -> None:
+    """A burst of 100 ms at five times what the pool lets through, which all connections are busy for."""
+    trial = run_asking(contestant, tmp_path, arrivals="constant", rate=400, burst_rate=4000, duration_s=0.8)
+    assert trial.load is not None, trial.reason
+    assert isinstance(trial.load.steps, tuple)
+    assert [(step.from_hz, step.begins_s, step.seconds) for step in trial.load.steps] == [
+        (400, 0, 0.2),
+        (4000, 0.2, 0.1),
+        (400, pytest.approx(0.3), 0.5),
+    ]
+    goodput_hz = METRICS["burst-goodput"].of(trial, trial.load)
+    assert goodput_hz is not None
+    assert 0 < goodput_hz <= POOL * (0.1 / SERVICE_S + 1) / 0.1
+    recovery_ns = METRICS["recovery"].of(trial, trial.load)
+    assert recovery_ns is not None
+    assert 0 < recovery_ns <= 0.5e9
+    assert not failed_audits(trial) & {"stationary", "plausible", "observation", "verification"}
 
 
 def test_over_a_link_the_backend_is_on_the_side_of_the_server(contestant: Contestant, tmp_path: Path) -> None:

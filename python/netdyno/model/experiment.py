@@ -38,7 +38,7 @@ from netdyno.model.values import (
 )
 
 Arrivals = Literal["closed", "constant", "poisson"]
-RankedBy = Literal["throughput", "p50", "p99", "mean", "cpu", "memory", "connection-spread", "capacity"]
+RankedBy = Literal["throughput", "p50", "p99", "mean", "cpu", "memory", "connection-spread", "recovery", "capacity"]
 ALSO_COUNTS = tuple(metric for metric in get_args(RankedBy) if metric != "capacity")
 """The metrics that may decide among contestants that are equal in the ranked metric."""
 OnOff = Literal["on", "off"]
@@ -153,6 +153,10 @@ class Conditions(OwnRequests, kw_only=True):
     rate: Annotated[Number | None, Option(RATE, "Messages per second of all connections.", "load")] = None
     rate_per_connection: Annotated[
         Number | None, Option(RATE, "Messages per second of each connection, in place of rate.", "load")
+    ] = None
+    burst_rate: Annotated[
+        Number | None,
+        Option(RATE, "Messages per second in a burst: an eighth of the window, after a quarter of it.", "load"),
     ] = None
     size: Annotated[Whole, Option(whole(28), "Bytes of a message.", "load")] = 31
     nodelay: Annotated[OnOff, Option(word(*get_args(OnOff)), "TCP_NODELAY of the load.", "load")] = "on"
@@ -270,6 +274,11 @@ class Scenario(Conditions, kw_only=True):
     ] = ()
     margin: Annotated[Number, Option(PRECISION, "The smallest difference that matters, such as 5%.", "own")] = 0.05
     slo: Annotated[str, Option(TEXT, "The objective, such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.", "own")] = ""
+
+    @property
+    def has_burst(self) -> bool:
+        """Whether the rate changes within the window of its cells."""
+        return self.burst_rate is not None or "burst-rate" in self.factors
 
     @property
     def is_unread(self) -> bool:

@@ -220,7 +220,8 @@ class LoadPlan(Frozen):
 
 
 class Step(Frozen):
-    """A part of the window with one requested rate, or with a ramp from one rate to another."""
+    """A part of the window with one requested rate, or with a ramp from one rate to another. `late`: those of
+    `completed` that came after the timeout (0 in results from before the key)."""
 
     from_hz: Number
     to_hz: Number
@@ -231,6 +232,7 @@ class Step(Frozen):
     per_second: Number
     errors: Whole
     response_ns: Distribution
+    late: Whole = 0
 
 
 class WriteOnly(Frozen):

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from netdyno.kit import quantities
-from netdyno.model import outcomes, transports
+from netdyno.model import burst, outcomes, transports
 from netdyno.model.contestant import CodeSize
 from netdyno.model.load_result import Bytes, Distribution, LoadResult, Messages, Tls, WriteOnly
 from netdyno.model.observation import QuotaUse, ServerObservation
@@ -261,6 +261,12 @@ def _read_connection_memory(trial: Trial, load: LoadResult) -> float | None:
     return (trial.server.rss_peak_bytes - trial.server.rss_ready_bytes) / load.plan.connections
 
 
+def _count_unanswered(_: Trial, load: LoadResult) -> float | None:
+    """Count the errors of the window; None where the load did not count the messages that were due in it. Their number
+    over the whole life depends on the warm-up, which differs."""
+    return float(sum(load.timeseries.errors)) if load.requests.due else None
+
+
 def _read_bytes(way: Callable[[Bytes], int]) -> FigureOfTrial:
     """Return the figure of the bytes of the load's whole life, per message that it sent; the audit `server_totals`
     compares them with the server's own count."""
@@ -406,6 +412,35 @@ METRICS: Mapping[str, Metric] = {
         better="higher",
         invalid_too=True,
         at_limit="exact",
+        claimed=True,
+    ),
+    "unanswered": Metric(
+        "share of messages without a right answer in time",
+        SHARE,
+        _count_unanswered,
+        lambda _, load: float(load.requests.due or 0),
+        of_cells=True,
+        short="unanswered",
+        at_limit="at_most",
+        claimed=True,
+    ),
+    "burst-goodput": Metric(
+        "messages answered in time within the burst",
+        RATE,
+        lambda _, load: burst.compute_goodput(load),
+        of_cells=True,
+        better="higher",
+        short="goodput",
+        at_limit="at_least",
+        claimed=True,
+    ),
+    "recovery": Metric(
+        "time after the burst until p99 is what it was",
+        TIME,
+        lambda _, load: burst.compute_recovery_ns(load),
+        of_cells=True,
+        short="recovery",
+        at_limit="at_most",
         claimed=True,
     ),
     "moved": Metric(

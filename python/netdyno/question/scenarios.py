@@ -59,6 +59,7 @@ READING_LOADS = (
     "look_every_s",
     "rate",
     "rate_per_connection",
+    "burst_rate",
     "write_mode",
     "write_due",
     "client_hosts",
@@ -124,6 +125,7 @@ def _check_whole(where: str, scenario: Scenario, *, has_depth: bool) -> None:
     for levels in combinations(scenario):
         cell_settings = settings(scenario, levels)
         _check_loop(where, cell_settings, has_depth=has_depth or "depth" in scenario.factors)
+        _check_burst(where, cell_settings, scenario)
         _check_hosts(where, cell_settings)
         _check_load(where, cell_settings)
         _check_requests(where, cell_settings)
@@ -211,6 +213,25 @@ def _check_loop(where: str, settings: Settings, *, has_depth: bool) -> None:
         raise UserError(f"{where}: 'depth' is for a closed loop; an open loop sends when the schedule says")
 
 
+def _check_burst(where: str, settings: Settings, scenario: Scenario) -> None:
+    """Check that a burst lies within a window of one known rate (model/burst.py)."""
+    if settings.burst_rate is None:
+        if scenario.metric == "recovery":
+            raise UserError(
+                f"{where}: key 'metric': 'recovery' is the time after a burst; write a 'burst-rate' beside it"
+            )
+        return
+    key = f"{where}: key 'burst-rate'"
+    if settings.rate is None:
+        raise UserError(f"{key}: a burst interrupts a load at one 'rate'; write that, and arrivals = 'poisson'")
+    if scenario.metric == CAPACITY:
+        raise UserError(f"{key}: the metric 'capacity' needs windows of one rate; leave it out")
+    if scenario.rate_share is not None:
+        raise UserError(f"{key}: 'rate-share' lowers the other rate alone; leave one of them out")
+    if settings.client_hosts > 1:
+        raise UserError(f"{key}: one host makes the load of a burst; leave 'client-hosts' out")
+
+
 def _check_requests(where: str, settings: Settings) -> None:
     if fault := own_requests.check(settings, ""):
         raise UserError(f"{where}: {fault}")
@@ -239,6 +260,7 @@ def _check_client(where: str, settings: Settings) -> None:
         "arrivals": (settings.arrivals, "constant" if is_open else "closed"),
         "round": (duration_words(settings.round_s), "0s"),
         "look-every": (duration_words(settings.look_every_s), "0s"),
+        "burst-rate": (settings.burst_rate, None),
         "generator-threads": (_count_threads(settings), 1),
         "client-hosts": (settings.client_hosts, 1),
         "requests-per-connection": (settings.requests_per_connection, None),

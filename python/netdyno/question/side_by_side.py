@@ -84,6 +84,7 @@ def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[
         "a link lies between load and server": settings.is_apart,
         "a control group limits each server": settings.cpu_quota is not None or settings.memory_limit is not None,
         "several hosts make the load": settings.client_hosts > 1,
+        "the rate changes within the window": settings.burst_rate is not None,
         "a capacity is searched, each contestant at rates of its own": bool(scenario.slo),
         "each server has a backend": settings.has_backend,
         "failed connects are counted": settings.failed_connects == "count",

@@ -45,6 +45,24 @@ TEST(Recorder, TimesBelongToTheWindowOfTheirIntendedMoment) {
   EXPECT_EQ(f.own_lag.mean(), 1.0 * ms);
 }
 
+TEST(Recorder, CountsWhatComesLateInTheStepOfItsAnswer) {
+  Fixture fixture;
+  auto& recorder = fixture.recorder;
+  recorder.set_steps({1100 * ms, 1250 * ms});
+  for (const Nanos answered_at : {1090 * ms, 1120 * ms, 1250 * ms}) {  // the last one after the window
+    recorder.note_sent(1010 * ms, 1010 * ms, false);
+    recorder.note_answered(1010 * ms, 1010 * ms, answered_at);
+    if (answered_at > 1100 * ms) recorder.note_late(answered_at);
+  }
+  Figures both = fixture.finish();
+  both.add(Figures{both});
+  ASSERT_EQ(both.steps.size(), 2U);
+  EXPECT_EQ(both.messages.late, 4U);
+  EXPECT_EQ(both.steps[0].late, 0U);
+  EXPECT_EQ(both.steps[1].completed, 2U);
+  EXPECT_EQ(both.steps[1].late, 2U);
+}
+
 TEST(Recorder, KeepsTheLatenessThatTheServerCausedApart) {
   Fixture fixture;
   fixture.recorder.note_sent(1000 * ms, 1100 * ms, true);

@@ -390,6 +390,7 @@ TEST(Load, TellsItsStepsApart) {
   EXPECT_EQ(f.steps[0].completed + f.steps[1].completed, f.completed_in_window);
   EXPECT_EQ(f.steps[0].errors, 0U);
   EXPECT_GE(f.steps[1].errors, 1U);
+  EXPECT_EQ(f.steps[0].late + f.steps[1].late, 0U);
 }
 
 /// Nothing is answered before 50 messages are there, so the first has waited for at least 49 gaps of 1 ms: the closed

@@ -51,6 +51,9 @@ TEST(LoadPlan, StepsAreTheWindow) {
   EXPECT_EQ(plan.rate_hz, 200);
   EXPECT_EQ(plan.arrivals, Arrivals::constant);
   EXPECT_TRUE(parse({"--rate", "20k"}).steps.empty());
+  EXPECT_EQ(parse({"--rate", "20k", "--timeout", "1s", "--duration", "9s"}).last_patience(), one_second);
+  EXPECT_EQ(parse({"--rate", "20,30/5s", "--timeout", "1s"}).last_patience(), 10 * one_second);
+  EXPECT_EQ(parse({"--rate", "20,30/1s", "--timeout", "5s"}).last_patience(), 5 * one_second);
 }
 
 TEST(LoadPlan, AnOpenLoopThatLeavesTimeEndsItsTimesWithTheKernelsStamps) {

@@ -13,15 +13,18 @@ import numpy as np
 from msgspec.structs import replace
 
 from netdyno.analysis.claims.judge_claims import judge
+from netdyno.model import burst
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.load_result import Distribution, LoadResult, WriteOnly
+from netdyno.model.metrics import METRICS
 from netdyno.model.observation import CanaryReading, CanaryReadings, QuotaUse, ServerObservation
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trial
 from netdyno.model.verdicts import JudgedClaim
 from netdyno.question import experiment
+from tests.support.builders.made_bursts import add_burst, add_recovery
 from tests.support.builders.made_load import distribution
 from tests.support.builders.made_run import ABOUT, COROUTINES, LOCK, SNAPSHOT, load_result, observation
 
@@ -99,7 +102,7 @@ def made(
         ):
             figure = truth(name, levels)
             sign, size = (-1) ** (block + _turn(scenario, name, levels)), 1 + number**2 % 7
-            if metric in ("lost", "connected", "finished", "achieved", "kept", "switching", "lock-wait", "throttled"):
+            if METRICS[metric].scale == "share":
                 figure = min(max(figure + 0.0005 * size * sign, 0.0), 1.0)
             elif metric not in ("lines", "complexity"):
                 own = 0.01 * size * sign if noise is None else noise(block, number)
@@ -245,6 +248,14 @@ def _load(load: LoadResult, metric: str, figure: float) -> LoadResult:
         case "lost":
             messages = replace(load.messages, expected=100_000, lost=round(100_000 * figure))
             return replace(load, plan=replace(load.plan, url="udp://127.0.0.1:7000"), messages=messages)
+        case "unanswered":
+            requests = replace(load.requests, due=100_000)
+            return replace(load, requests=requests, timeseries=replace(load.timeseries, errors=(round(1e5 * figure),)))
+        case "burst-goodput":
+            _, length_s, _ = burst.divide(load.plan.duration_s)
+            return add_burst(load, (), completed=round(figure * length_s))
+        case "recovery":
+            return add_recovery(load, figure)
         case "jitter":
             return replace(
                 load, latency=replace(load.latency, response_ns=_with(response, "p99", figure + response.p50))

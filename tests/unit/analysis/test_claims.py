@@ -526,6 +526,9 @@ def limited(run: Run, names: Collection[str] = NAMES, connections: Collection[in
 AT_LIMIT = {
     "throughput": "at_least",
     "kept": "at_least",
+    "unanswered": "at_most",
+    "burst-goodput": "at_least",
+    "recovery": "at_most",
     "moved": "at_least",
     "mean": "at_most",
     "p50": "at_most",

@@ -60,6 +60,9 @@ MADE_WITHOUT = (
     "receive-lag-max",
     "handshake",
     "throttled",
+    "unanswered",
+    "burst-goodput",
+    "recovery",
     "connection-spread",
     "connection-memory",
 )

@@ -41,6 +41,7 @@ def test_a_scenario_may_ask_for_capacity() -> None:
         ('"p99<5ms"', '"p99<5"', "key 'slo': the limit of 'p99': '5' is not a duration"),
         ('"p99<5ms"', "5", "key 'slo': 5 is not a text"),
         ('metric = "capacity"\n', "", "key 'slo': is the objective of the metric 'capacity'"),
+        ('"poisson"', '"poisson"\nburst-rate = 9', "key 'burst-rate': the metric 'capacity' needs windows of one rate"),
         ('"poisson"', '"closed"', "'capacity' needs arrivals = 'constant' or 'poisson'"),
         ("rate = [1000, 2000]", "connections = [1, 2]", "needs the factor 'rate', which is missing"),
         ('"capacity"', '"capasity"', "did you mean 'capacity'?"),

@@ -215,6 +215,23 @@ def test_it_is_frozen() -> None:
         ("generator-threads = 2", 'arrivals = "poison"', "'poison' is not valid (did you mean 'poisson'?)"),
         ("generator-threads = 2", 'arrivals = "poisson"', "arrivals = 'poisson' needs a 'rate'"),
         ("generator-threads = 2", "rate = 5", "a closed loop has no rate of its own"),
+        ("generator-threads = 2", "burst-rate = 9", "key 'burst-rate': a burst interrupts a load at one 'rate'"),
+        (
+            "generator-threads = 2",
+            'arrivals = "poisson"\nrate-per-connection = 5\nburst-rate = 900',
+            "key 'burst-rate': a burst interrupts a load at one 'rate'",
+        ),
+        (
+            "generator-threads = 2",
+            'arrivals = "poisson"\nrate = 5\nburst-rate = 9\nrate-share = 0.5',
+            "key 'burst-rate': 'rate-share' lowers the other rate alone",
+        ),
+        (
+            "generator-threads = 2",
+            'arrivals = "poisson"\nrate = 5\nburst-rate = 9\nclient-hosts = 2',
+            "key 'burst-rate': one host makes the load of a burst",
+        ),
+        ("generator-threads = 2", 'metric = "recovery"', "key 'metric': 'recovery' is the time after a burst"),
         (
             "generator-threads = 2",
             'arrivals = "poisson"\nrate = 1e-300',
@@ -485,6 +502,15 @@ def test_a_rate_is_stated_in_one_way() -> None:
     assert parse(per_connection).scenarios[0].rate_per_connection == 1000
     with pytest.raises(UserError, match="say the same thing twice"):
         parse(per_connection.replace("[scenario.factors]", "[scenario.factors]\nrate = [5]"))
+
+
+def test_a_burst_may_be_a_factor_and_its_metric_ranks() -> None:
+    pace = 'workload = "echo"\narrivals = "poisson"\nrate = 600\nmetric = "recovery"'
+    text = GOOD.replace(ECHO, pace).replace("connections = [10, 100]", "burst-rate = [1200, 2000]")
+    (scenario,) = parse(text).scenarios
+    assert (scenario.has_burst, scenario.metric) == (True, "recovery")
+    assert {settings(scenario, levels).burst_rate for levels in combinations(scenario)} == {1200, 2000}
+    assert not parse(GOOD).scenarios[0].has_burst
 
 
 def test_an_open_loop_may_look_now_and_then_and_join_what_is_due() -> None:

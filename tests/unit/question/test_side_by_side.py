@@ -51,6 +51,7 @@ def test_contestants_take_turns_where_nothing_is_in_the_way(contestant: Contesta
         ("clients are compared", {"client": "qt"}),
         ("a link lies between", {"link": "lan"}),
         ("several hosts make the load", {"client_hosts": 2}),
+        ("the rate changes", {"arrivals": "poisson", "rate": 6000.0, "burst_rate": 20_000.0}),
         ("a control group limits each server", {"cpu_quota": 0.5}),
         ("a control group limits each server", {"memory_limit": 64 << 20}),
         ("a capacity is searched", {"slo": "p99<5ms"}),

@@ -27,11 +27,13 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Series(msgspec.Struct, frozen=True):
-    """Completions per second over the measured window of one trial, one value per interval."""
+    """Completions per second over the measured window of one trial, and their p99, one value per interval; None where
+    nothing was completed."""
 
     block: int
     interval_ns: int
     per_second: tuple[float, ...]
+    p99_ns: tuple[float | None, ...]
 
 
 class Drops(msgspec.Struct, frozen=True):

@@ -140,4 +140,5 @@ def _convert_series(block: int, load: LoadResult) -> Series:
         block=block,
         interval_ns=load.timeseries.interval_ns,
         per_second=tuple(completed * per_interval for completed in load.timeseries.completed),
+        p99_ns=load.timeseries.p99_ns,
     )

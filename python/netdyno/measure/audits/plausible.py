@@ -243,10 +243,11 @@ def _check_distribution(name: str, distribution: Distribution) -> Iterator[Figur
 def times(load: LoadResult, limits: TrialResources) -> Iterator[FigureLimit]:
     """Check that nothing is answered sooner than the link and the kernel allow, or after the load has ended."""
     plan = load.plan
+    patience_s = max(plan.timeout_s, plan.duration_s) if load.steps else plan.timeout_s
     yield FigureLimit(
         "longest response time (s)",
         load.latency.response_ns.max / 1e9,
-        plan.duration_s + plan.timeout_s + LATE_END_S,
+        plan.duration_s + patience_s + LATE_END_S,
     )
     if (soonest_connect := _find_shortest_ns(load.connect_ns)) is not None:
         both_ways = 2e9 * limits.delay_s * (1 - HISTOGRAM_SHARE)

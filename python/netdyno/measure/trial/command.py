@@ -9,7 +9,7 @@ from msgspec import structs
 
 from netdyno.kit.paths import ENTRY, build_dir, certificate_path
 from netdyno.kit.units import format_duration
-from netdyno.model import own_requests, transports
+from netdyno.model import burst, own_requests, transports
 from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR, Contestant
 from netdyno.model.options import Settings, count_check_connections, most_generator_threads
@@ -191,6 +191,7 @@ def build_closed_command(
         arrivals="closed",
         rate=None,
         rate_per_connection=None,
+        burst_rate=None,
         connections=settings.speakers,
         busy_connections=None,
         connect_rate="burst",
@@ -291,7 +292,8 @@ def _format_load(endpoint: str, settings: Settings, seed: int) -> list[str]:
         *("-c", str(settings.connections)),
         *(*stream, *service),
         *("--connect-timeout", format_duration(settings.connect_timeout_s)),
-        *("--warmup", format_duration(settings.warmup_s), "--duration", format_duration(settings.duration_s)),
+        *("--warmup", format_duration(settings.warmup_s)),
+        *(("--duration", format_duration(settings.duration_s)) if settings.burst_rate is None else ()),
         *("--seed", str(seed)),
     ]
 
@@ -312,7 +314,11 @@ def _format_due(settings: Settings) -> tuple[str, ...]:
 
 
 def _format_rate(settings: Settings) -> tuple[str, str]:
-    """Return the rate of an open loop."""
+    """Return the rate of an open loop, or its rates where they are the window."""
+    if settings.burst_rate is not None:
+        rates = (settings.rate or 0, settings.burst_rate, settings.rate or 0)
+        lengths = map(format_duration, burst.divide(settings.duration_s))
+        return "--rate", ",".join(map("/".join, zip(map(_format_number, rates), lengths, strict=True)))
     if settings.rate is not None:
         return "--rate", _format_number(settings.rate)
     assert settings.rate_per_connection is not None, "a scenario with an open loop has a rate (question/scenarios.py)"

@@ -97,7 +97,7 @@ def measure(
         + write_limit_s(settings)
         + settings.warmup_s
         + settings.duration_s
-        + settings.timeout_s
+        + max(settings.timeout_s, settings.duration_s if settings.burst_rate is not None else 0.0)
         + context.slack_s
     )
     reading, writing = os.pipe()

@@ -105,7 +105,7 @@ def select_missing(planned: Sequence[TraceTask], done: Sequence[Traced]) -> tupl
 def estimate_seconds(planned: Sequence[TraceTask]) -> float:
     """Return the expected length of all tasks. Pure."""
     return sum(
-        plan.estimate_trial_seconds(_shorten(settings(task.scenario, task.levels))) + OVERHEAD_S
+        plan.estimate_trial_seconds(shorten(settings(task.scenario, task.levels))) + OVERHEAD_S
         for task in planned
         if not task.reason
     )
@@ -129,7 +129,7 @@ def trace(planned: Sequence[TraceTask], servers: Mapping[str, Contestant], conte
 
 
 def _trace_task(task: TraceTask, contestant: Contestant, context: TrialContext) -> Traced:
-    load_settings = _shorten(settings(task.scenario, task.levels))
+    load_settings = shorten(settings(task.scenario, task.levels))
     context = context.adapt_to_cell(load_settings)
     cell = Cell(block=0, position=0, scenario=task.scenario.name, contestant=task.contestant, levels=task.levels)
     base = Traced(scenario=cell.scenario, contestant=cell.contestant, levels=cell.levels)
@@ -235,11 +235,12 @@ class TracedWindow(generate.LoadListener):
         return self._start_s, self._end_s
 
 
-def _shorten(load_settings: Settings) -> Settings:
+def shorten(load_settings: Settings) -> Settings:
     """Shorten a load to a moment: the work for a message shows in less than a second."""
     return msgspec.structs.replace(
         load_settings,
         warmup_s=min(load_settings.warmup_s, WARMUP_S),
         duration_s=min(load_settings.duration_s, WINDOW_S),
         timeout_s=min(load_settings.timeout_s, TIMEOUT_S),
+        burst_rate=None,
     )

@@ -132,7 +132,9 @@ def estimate_added_s(cells: Iterable[Cell], scenarios: Mapping[str, Scenario], w
 def _measure_alone(kind: CellKind, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Warmup | None:
     """Measure one kind; None where that fails. Raises NoJitError."""
     # The load reports its progress within its window only, and nothing at its end.
-    load_settings = msgspec.structs.replace(settings(scenario, kind.levels), warmup_s=0.0, duration_s=LIMIT_S + SLICE_S)
+    load_settings = msgspec.structs.replace(
+        settings(scenario, kind.levels), warmup_s=0.0, duration_s=LIMIT_S + SLICE_S, burst_rate=None
+    )
     if load_settings.link_words in context.bad_links:
         return None
     context = context.adapt_to_cell(load_settings)

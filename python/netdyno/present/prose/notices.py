@@ -14,8 +14,9 @@ from netdyno.present.prose import loss
 
 
 def describe_overload(findings: ScenarioFindings) -> tuple[str, ...]:
-    """Return a sentence for every cell in overload. A search for the capacity overloads servers on purpose."""
-    if findings.capacity:
+    """Return a sentence for every cell in overload. A search for the capacity overloads servers on purpose,
+    and so does a burst."""
+    if findings.capacity or findings.scenario.has_burst:
         return ()
     labels = {level.key: level.label for level in findings.levels}
     return tuple(

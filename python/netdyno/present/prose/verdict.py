@@ -20,6 +20,7 @@ from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import (
+    bursts,
     capacity,
     company,
     faults,
@@ -203,7 +204,8 @@ def _describe_pace(scenario: Scenario) -> str:
         else ""
     )
     joined = ", all messages due on a connection in one write" if scenario.write_due == "joined" else ""
-    return f"open loop {_describe_offered_rate(scenario)}, {scenario.arrivals} arrivals{polling}{joined}"
+    burst = f", in a burst {quantities.rate(scenario.burst_rate)}" if scenario.burst_rate is not None else ""
+    return f"open loop {_describe_offered_rate(scenario)}{burst}, {scenario.arrivals} arrivals{polling}{joined}"
 
 
 def _describe_offered_rate(scenario: Scenario) -> str:
@@ -519,6 +521,7 @@ def list_caveats(findings: ScenarioFindings) -> tuple[str, ...]:
         *notices.describe_overload(findings),
         *notices.describe_constant_latency(findings),
         *notices.describe_throttling(findings),
+        *bursts.describe_contestants(findings),
         *_explain_loop(findings),
         *_explain_client_contestants(findings),
         *_explain_fixed_rate(findings.scenario),

@@ -42,6 +42,7 @@ FACTOR_AXES = {
     "connections": "connections",
     "rate": "offered rate, messages per second",
     "rate-per-connection": "offered rate on each connection, messages per second",
+    "burst-rate": "offered rate in the burst, messages per second",
     "size": "message size, bytes",
     "depth": "in flight per connection",
     "threads": "server threads",
@@ -259,12 +260,16 @@ def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures, look
 
 
 def draw_curves(findings: ScenarioFindings, looks: Styles, name: str) -> list[Panel]:
-    """Draw response time by percentile, a panel per level: the first, the middle and the last where there are many."""
-    measured = {cell.level for cell in findings.cells}
-    chosen = [level for level in findings.levels if level.key in measured]
-    if len(chosen) > MOST_CURVES:
-        chosen = [chosen[0], chosen[len(chosen) // 2], chosen[-1]]
+    """Draw response time by percentile, a panel per level."""
+    chosen = choose_levels(findings)
     return [_draw_curve(findings, level, looks, f"{name}-curve{number}") for number, level in enumerate(chosen)]
+
+
+def choose_levels(findings: ScenarioFindings) -> list[LevelInfo]:
+    """Return the measured levels: the first, the middle and the last where there are many."""
+    measured = {cell.level for cell in findings.cells}
+    levels = [level for level in findings.levels if level.key in measured]
+    return [levels[0], levels[len(levels) // 2], levels[-1]] if len(levels) > MOST_CURVES else levels
 
 
 def _draw_curve(findings: ScenarioFindings, level: LevelInfo, looks: Styles, name: str) -> Panel:

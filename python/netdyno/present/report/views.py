@@ -32,7 +32,7 @@ from netdyno.present.prose import (
 )
 from netdyno.present.prose import loss as loss_words
 from netdyno.present.prose import scaling as scaling_words
-from netdyno.present.report import associations, capacity, panels, scaling, scoreboard
+from netdyno.present.report import associations, bursts, capacity, panels, scaling, scoreboard
 from netdyno.present.report import work as behind
 from netdyno.present.report.associations import AssociationsView
 from netdyno.present.report.drawing import Panel
@@ -139,7 +139,9 @@ def present_scenario(findings: ScenarioFindings, looks: Styles, number: int) -> 
         ranks=tuple(_make_rank(findings, standing, scale) for standing in findings.standings),
         ticks=scale.ticks(),
         leader_at=scale.to_percent(1.0),
-        performance=tuple(panels.draw_performance(findings, drawn, name)) if findings.cells else (),
+        performance=(*bursts.draw_bursts(findings, drawn, name), *panels.draw_performance(findings, drawn, name))
+        if findings.cells
+        else (),
         curves=curves,
         costs=tuple(panels.draw_costs(findings, drawn, name)) if findings.cells else (),
         figures=_tabulate_figures(findings),
@@ -403,13 +405,16 @@ def _list_columns(findings: ScenarioFindings) -> tuple[FigureColumn, ...]:
         *(SEND_LAGS if findings.scenario.scheduled else ()),
         *COSTS,
         FigureColumn("throttled", "throttled"),
+        FigureColumn("goodput in the burst", "burst-goodput"),
+        FigureColumn("recovery after it", "recovery"),
+        FigureColumn("unanswered in time", "unanswered"),
         FigureColumn("server loop lag p99", "server-tick-lag-p99"),
         FigureColumn(f"{load} cores", "generator-cores", speak=quantities.three_digits),
         FigureColumn(f"{load} CPU per message", "generator-cpu", speak=quantities.microseconds),
         FigureColumn(f"{load} peak memory", "generator-memory"),
         FigureColumn("client loop lag p99", "tick-lag-p99"),
     )
-    optional = {"handshake", "throttled", "server-tick-lag-p99", "tick-lag-p99"} - measured
+    optional = {"handshake", "throttled", "burst-goodput", "recovery", "server-tick-lag-p99", "tick-lag-p99"} - measured
     return tuple(column for column in columns if column.metric not in optional)
 
 

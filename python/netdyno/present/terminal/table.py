@@ -22,6 +22,7 @@ from netdyno.model.verdicts import ClaimVerdict
 from netdyno.present.prose import (
     aa,
     associations,
+    bursts,
     canary,
     claims,
     company,
@@ -162,6 +163,7 @@ def draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
         *notices.describe_overload(findings),
         *notices.describe_constant_latency(findings),
         *notices.describe_throttling(findings),
+        *bursts.describe_contestants(findings),
         *notices.describe_noted(findings),
         *notices.describe_uneven_threads(findings),
         *notices.describe_reconnects(findings),

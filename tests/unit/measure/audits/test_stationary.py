@@ -11,6 +11,7 @@ import pytest
 from netdyno.kit.statistics.stats import Floats
 from netdyno.measure.audits.stationary import stationary
 from netdyno.model.load_result import Audit, LoadResult
+from tests.support.builders.made_bursts import add_burst
 from tests.support.builders.made_load import MS, changed, load
 
 PER_SLOT = 300
@@ -174,3 +175,11 @@ def test_a_moment_without_an_answer_has_no_median() -> None:
     audit = stationary(gap)
     assert audit.passed
     assert "median response time over 9 points" in audit.detail
+
+
+def test_a_load_whose_rate_changes_is_not_judged() -> None:
+    stepping = load((100,) * 5 + (300,) * 2 + (100,) * 9, arrivals="poisson")
+    assert not stationary(load((100,) * 5 + (300,) * 11, arrivals="poisson")).passed
+    changing = add_burst(stepping, (10,) * 16)
+    assert stationary(changing).passed
+    assert stationary(changing).detail == "not judged, because the rate changes within the window"

@@ -11,6 +11,7 @@ import pytest
 from netdyno.kit.paths import build_dir, certificate_path
 from netdyno.measure.trial.command import (
     build_client_command,
+    build_closed_command,
     build_load_command,
     build_server_command,
     build_user_commands,
@@ -202,6 +203,17 @@ def test_a_rate_can_be_that_of_each_connection() -> None:
     assert value(build_load_command(GENERATOR, URL, settings(paced, {"rate-per-connection": 5}), 3), "--rate") == (
         "5/conn"
     )
+
+
+def test_a_burst_makes_the_rates_the_window() -> None:
+    bursting = Scenario(name="s", workload="echo", arrivals="poisson", rate=600, burst_rate=2000, duration_s=0.8)
+    command = build_load_command(GENERATOR, URL, settings(bursting, {}), 3)
+    assert value(command, "--rate") == "600/200ms,2000/100ms,600/500ms"
+    assert "--duration" not in command
+    stepped = build_load_command(GENERATOR, URL, settings(bursting, {"burst-rate": 1200}), 3)
+    assert value(stepped, "--rate") == "600/200ms,1200/100ms,600/500ms"
+    closed = build_closed_command(GENERATOR, URL, settings(bursting, {}), 1.0, reconnects=False)
+    assert ("--rate" in closed, "--duration" in closed) == (False, True)
 
 
 def test_an_open_loop_may_look_now_and_then_and_join_what_is_due() -> None:
