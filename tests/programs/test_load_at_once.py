@@ -144,7 +144,7 @@ def test_the_summary_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     assert "which send as soon as they are connected" in capfd.readouterr().out
 
 
-ROOM_OF, BACKLOG, ROUNDS = 400, 10, 9
+ROOM_OF, BACKLOG, ROUNDS = 400, 10, 5
 BRIEF = ("--warmup", "0", "--duration", "10ms", "--timeout", "100ms", "--connect-timeout", "300ms", "--json", "-")
 """Messages after the burst are not looked at."""
 

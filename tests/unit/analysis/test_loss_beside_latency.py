@@ -84,7 +84,7 @@ def pieces_of_the_report(analysis: Analysis) -> list[str]:
     """Rows, items and paragraphs as text, and what figures say in words, contestant by contestant."""
     with undrawn():
         page = report.render_html(analysis).partition("<body>")[2].partition('<script id="data"')[0]
-    page = re.sub(r'<section class="work">.*?</section>', "", page, flags=re.DOTALL)  # costs of the server alone
+    page = re.sub(r'<details class="work">.*?</details>', "", page, flags=re.DOTALL)  # costs of the server alone
     spoken = [text for text in re.findall(r'aria-label="([^"]*)"', page) if not text.startswith("Server CPU")]
     rows = [re.sub(r"<[^>]*>", " ", piece) for piece in re.split(r"</(?:tr|li|p|dd|dt)>", page)]
     return [html.unescape(piece) for piece in (*rows, *(part for text in spoken for part in text.split("; ")))]
