@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from netdyno.analysis.found.notices import CodeGain
 from netdyno.analysis.found.run import ScenarioFindings
-from netdyno.kit.statistics.stats import Comparison, Interval
+from netdyno.analysis.ranking.answers import find_comparison
+from netdyno.kit.statistics.stats import Interval
 from netdyno.model.contestant import About, CodeSize
 from netdyno.question.contestants import codesize
 
@@ -32,25 +32,16 @@ def _list_gains(findings: ScenarioFindings, sizes: Mapping[str, CodeSize]) -> It
         return
     yield _describe(findings, measured[0], sizes[measured[0]], gain=1.0)
     for name in measured[1:]:
-        comparison = _find_comparison(findings.comparisons, name, measured[0])
-        if comparison is not None and math.isfinite(comparison.ratio):
-            is_gain = (comparison.a == name) == (findings.better == "higher")
+        pair = (name, measured[0]) if findings.better == "higher" else (measured[0], name)
+        if (comparison := find_comparison(*pair, findings.comparisons)) is not None:
             yield _describe(
                 findings,
                 name,
                 sizes[name],
-                gain=comparison.ratio if is_gain else 1 / comparison.ratio,
-                interval=comparison.interval if is_gain else _invert(comparison.interval),
+                gain=comparison.ratio,
+                interval=comparison.interval,
                 different=comparison.different,
             )
-
-
-def _find_comparison(comparisons: Sequence[Comparison], name: str, simplest: str) -> Comparison | None:
-    return next((comparison for comparison in comparisons if {comparison.a, comparison.b} == {name, simplest}), None)
-
-
-def _invert(interval: Interval | None) -> Interval | None:
-    return Interval(1 / interval.high, 1 / interval.low) if interval and interval.low > 0 else None
 
 
 def _describe(
