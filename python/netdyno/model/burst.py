@@ -23,6 +23,11 @@ def divide(window_s: float) -> tuple[float, float, float]:
     return before_s, during_s, window_s - before_s - during_s
 
 
+def find_patience_s(timeout_s: float, window_s: float, *, has_burst: bool) -> float:
+    """Return how long the last answers are waited for after the window (LoadPlan::last_patience in the generator)."""
+    return max(timeout_s, window_s) if has_burst else timeout_s
+
+
 def read_burst(load: LoadResult) -> Step | None:
     """Return the step of a load that is its burst; None where its rate did not change so."""
     return load.steps[1] if isinstance(load.steps, tuple) and len(load.steps) == 3 else None

@@ -14,7 +14,7 @@ import msgspec
 
 from netdyno.kit.statistics import hdr
 from netdyno.kit.statistics.histogram import HistogramError
-from netdyno.model import transports
+from netdyno.model import burst, transports
 from netdyno.model.load_result import Audit, Distribution, LoadResult, Replies
 from netdyno.model.observation import ServerObservation
 
@@ -243,7 +243,7 @@ def _check_distribution(name: str, distribution: Distribution) -> Iterator[Figur
 def times(load: LoadResult, limits: TrialResources) -> Iterator[FigureLimit]:
     """Check that nothing is answered sooner than the link and the kernel allow, or after the load has ended."""
     plan = load.plan
-    patience_s = max(plan.timeout_s, plan.duration_s) if load.steps else plan.timeout_s
+    patience_s = burst.find_patience_s(plan.timeout_s, plan.duration_s, has_burst=bool(load.steps))
     yield FigureLimit(
         "longest response time (s)",
         load.latency.response_ns.max / 1e9,

@@ -27,6 +27,7 @@ from netdyno.measure.machine.process import (
 )
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial.context import TrialContext
+from netdyno.model import burst
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings
 
@@ -97,7 +98,7 @@ def measure(
         + write_limit_s(settings)
         + settings.warmup_s
         + settings.duration_s
-        + max(settings.timeout_s, settings.duration_s if settings.burst_rate is not None else 0.0)
+        + burst.find_patience_s(settings.timeout_s, settings.duration_s, has_burst=settings.burst_rate is not None)
         + context.slack_s
     )
     reading, writing = os.pipe()
