@@ -103,13 +103,17 @@ class Bound(TestKeys, tag_field="kind", tag="bound"):
 Test = Ratio | Order | Trend | Flat | Bound
 
 
+ByWhat = Literal["script", "build"]
+"""What of a source's own program a second verdict goes by: its load, or how it was compiled."""
+
+
 class ScriptTests(Frozen):
     """The tests of a claim as its source ran it, by the load of its own program or (`by`) by its build, and a sentence
     on why they say otherwise than the claim's text, or the same."""
 
     because: str
     tests: tuple[Test, ...]
-    by: Literal["script", "build"] = "script"
+    by: ByWhat = "script"
 
 
 class Account(Frozen):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast, get_args
 
 import msgspec
 
@@ -14,6 +15,7 @@ from netdyno.model.claim import (
     CONTESTANT,
     Account,
     Bound,
+    ByWhat,
     Cells,
     Claim,
     Flat,
@@ -45,8 +47,6 @@ ANY_TEST = ("only-refutes", *NEEDS)
 """The keys of a test of any kind."""
 CLAIM_KEYS = ("id", "text", "published", "published-on", "differs", *NEEDS, "why", "test", "script", "account")
 SCRIPT_KEYS = ("by", "because", "test")
-RUN_AS_PUBLISHED = ("script", "build")
-"""What of a source's own program a second verdict goes by: its load, or how it was compiled."""
 TEST_KEYS: Mapping[str, tuple[str, ...]] = {
     "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "within", "every", "over", "least-published"),
     "order": ("kind", "metric", "cells", "along", "rising", "falling", "over", "minus"),
@@ -106,11 +106,11 @@ class ClaimReader:
         if not isinstance(table, dict):
             raise UserError(f"{where}: must be a table")
         check_keys(where, table, SCRIPT_KEYS)
-        by = read_word(where, {"by": table.get("by", "script")}, "by", RUN_AS_PUBLISHED)
+        by = read_word(where, {"by": table.get("by", "script")}, "by", get_args(ByWhat))
         return ScriptTests(
             because=read_text(where, table, "because"),
             tests=self._read_tests(where, table),
-            by="build" if by == "build" else "script",
+            by=cast("ByWhat", by),
         )
 
     def _read_tests(self, where: str, table: TomlTable) -> tuple[Test, ...]:
