@@ -22,8 +22,11 @@ PREDICATES = frozenset({"are", "can", "does", "has", "holds", "is", "knows", "ma
 """A function that begins so is the answer yes or no."""
 NAMES = frozenset({"anew", "each", "nobody", "one", "said", "some", "somebody", "told", "wanted", "whom"})
 """Names that say nothing of what they hold, alone or after an underscore."""
-GLOSSARY = re.compile(r"(^|_)(arrears|farewell|owed|whose)(_|$)|not_believed|take_leave", re.IGNORECASE)
-"""Words that have left the names of the product, each for one of the field: backlog, closing, pending, sides."""
+GLOSSARY = re.compile(
+    r"(^|_)(arrears|asked|besides?|farewell|owed|said|told|whose|wishes)(_|$)|not_believed|take_leave", re.IGNORECASE
+)
+"""Words that have left the names of the product, each for one of the field: backlog, requested or given, rivals or
+neighbour, closing, pending, printed, proven, sides, candidates."""
 WORDS = re.compile(r"\b(anew|nobody|somebody|told|whoever|whom)\b", re.IGNORECASE)
 """Words that no comment or docstring needs."""
 IN_TESTS = frozenset({"anew", "asked", "nobody", "said", "somebody", "told", "wanted", "who", "whoever", "whom"})

@@ -240,7 +240,7 @@ class Analysis(PublishedRun, kw_only=True):
     about: tuple[About, ...]
     """The programs that took part, with code and caveats; empty for a run stored before these were recorded."""
     environment: Mapping[Name, Quoted | int | float | bool | list[Quoted]]
-    asked: Experiment
+    requested: Experiment
     example: Trial | None
     """A trial to repeat by hand: the first with figures."""
     trials: tuple[Trial, ...]

@@ -237,7 +237,7 @@ class CrossingEntry(Frozen):
     above: Name
     at: float
     interval: Interval
-    told_at: tuple[float, float]
+    proven_at: tuple[float, float] = msgspec.field(name="told_at")
 
 
 class FlipLevelEntry(Frozen):
@@ -268,7 +268,7 @@ class FlipEntry(Frozen):
     sentence: Quoted
     crossings: tuple[CrossingEntry, ...]
     levels: tuple[FlipLevelEntry, ...]
-    asked_within: float | None
+    requested_within: float | None = msgspec.field(name="asked_within")
     narrow: bool | None
     bounded: tuple[float, ...]
     uneven: tuple[float, ...]
