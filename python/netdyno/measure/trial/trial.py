@@ -17,7 +17,7 @@ import msgspec
 from netdyno.kit import quantities, url
 from netdyno.kit.units import utc_now
 from netdyno.measure.audits import of_trial as audits
-from netdyno.measure.machine import control_group, jit, orphans, server_proc
+from netdyno.measure.machine import control_group, jit, orphans, server_proc, socket_holders
 from netdyno.measure.machine.control_group import ControlGroup, Limits, NoControlGroupError
 from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, derive_terms, make_network
 from netdyno.measure.machine.pinning import apply_placement, count_generator_cores, count_server_cores
@@ -604,7 +604,11 @@ def wait_ready(
         )
     if contestant.own is None and ready.pid not in server_proc.find_family(server.pid):
         raise ServerError(f"the server's ready line names process {ready.pid}, which is not the server's")
-    return msgspec.structs.replace(ready, endpoint=find_target(contestant, endpoint))
+    ready = msgspec.structs.replace(ready, endpoint=find_target(contestant, endpoint))
+    if not contestant.has_stand_in:
+        return ready
+    serving = socket_holders.find_serving(server.pid, ready.pid, network.counters, ready.endpoint)
+    return msgspec.structs.replace(ready, pid=serving or ready.pid, observed=serving is not None)
 
 
 def shut_down(server: Process, lines: LineReader, context: TrialContext) -> tuple[str, str]:
