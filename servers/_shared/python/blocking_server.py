@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from socket import IPPROTO_TCP, SHUT_RD, SHUT_RDWR, TCP_NODELAY, socket
 from time import monotonic
+from types import TracebackType
 from typing import Protocol
 
 from netdyno_server.blocking import EXHAUSTED, EXHAUSTED_PAUSE_S, Patience, close, shut_down
@@ -30,7 +31,9 @@ class LockOfTasks(Protocol):
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
     def release(self) -> None: ...
     def __enter__(self) -> bool: ...
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
 
 
 class EventOfTasks(Protocol):
