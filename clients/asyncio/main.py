@@ -191,7 +191,7 @@ class Network:
         self.journal = Journal(plan)
         self.begun = asyncio.Event()
         self.is_over = False
-        self._told_to_end = asyncio.Event()
+        self._end_requested = asyncio.Event()
         self._settled = False
         self.room = Room(self.journal, plan.connections if plan.workload == "chat" else 0)
         self._application = Application(plan, self.journal)
@@ -316,14 +316,14 @@ class Network:
 
     def _stop(self) -> None:
         """End the load early, and then close with the last answer; end the linger where that has begun."""
-        self._told_to_end.set()
+        self._end_requested.set()
         self.end()
 
     async def _linger(self) -> None:
         """Keep the connections for a while after the last answer, and close them."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self.plan.linger_ns / 1e9):
-                await self._told_to_end.wait()
+                await self._end_requested.wait()
         for instance in self._instances:
             instance.close()
 

@@ -63,7 +63,7 @@ INTERRUPTED = 64
 # --- the request -----------------------------------------------------------------------------------------------------
 
 
-class Asked(NamedTuple):
+class LoadProgramRequest(NamedTuple):
     """The command line, parsed once. Times in seconds; the rate is that of each connection."""
 
     tcpkali: str
@@ -82,7 +82,7 @@ class Asked(NamedTuple):
     events_fd: int
 
 
-def parse(arguments: Sequence[str]) -> Asked:
+def parse(arguments: Sequence[str]) -> LoadProgramRequest:
     """Read the command line. Ends the program on --help (exit 0) and on a request that tcpkali cannot carry out (exit
     2)."""
     parser = Parser(prog="tcpkali", allow_abbrev=False, description="tcpkali as a load program (protocol/client.md)")
@@ -117,7 +117,7 @@ def parse(arguments: Sequence[str]) -> Asked:
         parser.error("--connect-rate: want connections a second; it cannot open them all at once")
     if options.connections / options.connect_rate > options.warmup + options.duration:
         parser.error("--connect-rate: it gives up when its connections take longer than --warmup and --duration")
-    return Asked(
+    return LoadProgramRequest(
         tcpkali=options.tcpkali,
         url=options.url,
         connections=options.connections,
@@ -159,7 +159,7 @@ def _parse_positive(text: str) -> float:
     return value
 
 
-def command(request: Asked) -> list[str]:
+def command(request: LoadProgramRequest) -> list[str]:
     """Return the command line of tcpkali: source D's, with more percentiles."""
     return [
         *(request.tcpkali, "-c", str(request.connections), "--connect-rate", f"{request.connect_rate_hz:.12g}"),
@@ -242,8 +242,8 @@ class Used(NamedTuple):
 class Run:
     """tcpkali, from its start to its end."""
 
-    def __init__(self, request: Asked) -> None:
-        self._asked = request
+    def __init__(self, request: LoadProgramRequest) -> None:
+        self._request = request
         self._is_ending = False
         self._child = subprocess.Popen(
             command(request),
@@ -266,13 +266,13 @@ class Run:
         """Announce connections and window. Returns its output, its last words on stderr, its CPU time and memory in the
         window, and whether the window was whole."""
         last_line = self._await_connections()
-        write_event(self._asked.events_fd, event="connected", established=self._asked.connections)
-        start = monotonic() + self._asked.warmup_s
+        write_event(self._request.events_fd, event="connected", established=self._request.connections)
+        start = monotonic() + self._request.warmup_s
         self._wait_until(start)
-        write_event(self._asked.events_fd, event="window_start")
+        write_event(self._request.events_fd, event="window_start")
         before = self._used()
-        self._wait_until(start + self._asked.duration_s)
-        write_event(self._asked.events_fd, event="window_end")
+        self._wait_until(start + self._request.duration_s)
+        write_event(self._request.events_fd, event="window_end")
         after = self._used()
         began_ns = round(1e9 * start)
         used = Used(after.user_s - before.user_s, after.system_s - before.system_s, after.memory, began_ns)
@@ -348,7 +348,7 @@ def _print_complaint(words: str) -> int:
 # --- the result ------------------------------------------------------------------------------------------------------
 
 
-def load_result(request: Asked, report: Report, used: Used, *, whole: bool) -> LoadResult:
+def load_result(request: LoadProgramRequest, report: Report, used: Used, *, whole: bool) -> LoadResult:
     """Return tcpkali's figures in the words of protocol/load-result.md. Pure."""
     window_s = request.duration_s if whole else min(request.duration_s, max(report.seconds - request.warmup_s, 0.0))
     bytes_sent = max(report.bytes_sent, report.bytes_received)  # echoes had been sent, if before it began to count
@@ -401,7 +401,7 @@ def load_result(request: Asked, report: Report, used: Used, *, whole: bool) -> L
     )
 
 
-def _make_plan(request: Asked, window_s: float) -> LoadPlan:
+def _make_plan(request: LoadProgramRequest, window_s: float) -> LoadPlan:
     return LoadPlan(
         url=str(request.url),
         workload="echo",
@@ -420,7 +420,7 @@ def _make_plan(request: Asked, window_s: float) -> LoadPlan:
     )
 
 
-def _make_audits(request: Asked, report: Report, *, whole: bool) -> Iterator[Audit]:
+def _make_audits(request: LoadProgramRequest, report: Report, *, whole: bool) -> Iterator[Audit]:
     rates = f"it reports that it sent {report.sent_hz:.1f}/s and received {report.received_hz:.1f}/s"
     yield Audit(name="verification", passed=True, detail="not judged: tcpkali does not look at what comes back")
     yield Audit(name="connections", passed=True, detail=f"it reports {request.connections} connections")
@@ -435,7 +435,7 @@ def _make_audits(request: Asked, report: Report, *, whole: bool) -> Iterator[Aud
     yield Audit(name="window", passed=whole, detail=detail)
 
 
-def summary(request: Asked, result: LoadResult) -> str:
+def summary(request: LoadProgramRequest, result: LoadResult) -> str:
     """A few lines for people: the requested load, and the figures."""
     times = result.latency.response_ns
     percentiles = ", ".join(f"{name} {value / 1e6:.1f} ms" for name, value in (("p50", times.p50), ("p99", times.p99)))

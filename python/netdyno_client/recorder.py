@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from netdyno.kit.statistics.histogram import Histogram
-from netdyno.model.load_result import Distribution, TimeSeries
+from netdyno.model.load_result import Distribution, TimeSeries, summarise
 
 LONGEST_SLOT_NS = 100_000_000
 SLOT_STEP_NS = 5_000_000
@@ -21,17 +21,7 @@ def choose_slot_ns(window_ns: int) -> int:
 
 def distribution(histogram: Histogram) -> Distribution:
     """Return the histogram as it stands in a result."""
-    p50, p90, p99, p999, largest = histogram.percentiles(50, 90, 99, 99.9, 100)
-    return Distribution(
-        count=histogram.count,
-        mean=histogram.mean(),
-        p50=p50,
-        p90=p90,
-        p99=p99,
-        p999=p999,
-        max=largest,
-        histogram=histogram.encode(),
-    )
+    return summarise(histogram, histogram.mean())
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,10 @@
 'use strict';
 
 const cluster = require('node:cluster');
-const net = require('node:net');
 
-const { Connection } = require('../_shared/node/connection.js');
 const lifecycle = require('../_shared/node/lifecycle.js');
-const { whenQuiet } = require('../_shared/node/loop.js');
 const { readOrExit } = require('../_shared/node/options.js');
+const { Server } = require('../_shared/node/server.js');
 const { newTotals } = require('../_shared/node/session.js');
 
 const KILL_AFTER_MS = lifecycle.SHUTDOWN_GRACE_MS + 1000; // a worker that does not even keep its own grace
@@ -23,47 +21,22 @@ const KILL_AFTER_MS = lifecycle.SHUTDOWN_GRACE_MS + 1000; // a worker that does 
  *            chat       frames: for the other workers
  *            totals     totals: it has ended every stream
  */
-class Server {
+class Worker extends Server {
   constructor(options) {
-    this.options = options;
-    this.totals = newTotals();
-    this.readBuffer = Buffer.allocUnsafeSlow(options.readBuffer); // shared: what a read brought is taken at once
-    this.members = new Set();
-    this.unflushed = new Set();
+    super(options);
     this.unsent = { frames: [], speakers: new Set() }; // for the other workers
     this.underWay = []; // the speakers of what was sent to them, in that order
-    this.stopping = false;
     this.finished = false; // its totals are with the primary
-    this.listener = net.createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: options.nodelay });
-    this.listener.on('connection', (accepted) => this.#join(accepted));
-  }
-
-  /** Calls `ready(address)` once it listens, or `failed(reason)`. */
-  listen(ready, failed) {
-    const { listen: address, backlog } = this.options;
-    this.listener.once('error', (error) => failed(lifecycle.explainListenError(this.options, error)));
-    this.listener.listen({ ...address, backlog }, () => {
-      this.listener.removeAllListeners('error');
-      this.listener.on('error', () => {}); // accept(2) failed: that concerns the peer alone, or what is scarce now
-      ready(this.listener.address());
-    });
-  }
-
-  #join(accepted) {
-    this.totals.connections += 1;
-    const connection = new Connection(accepted, this);
-    this.members.add(connection);
-    if (this.stopping) connection.stopReceiving();
   }
 
   receive({ kind, frames }) {
     if (kind === 'stop') this.stop();
-    else if (kind === 'chat') for (const parts of frames) this.#deliver(parts);
+    else if (kind === 'chat') for (const parts of frames) this.deliver(parts);
     else for (const speaker of this.underWay.shift()) speaker.relayed();
   }
 
   broadcast(parts, sender) {
-    this.#deliver(parts, sender);
+    super.broadcast(parts, sender);
     if (this.options.threads > 1) this.#relayLater(parts, sender);
   }
 
@@ -82,50 +55,8 @@ class Server {
     sendToPrimary({ kind: 'chat', frames });
   }
 
-  /** Frames leave at the end of the loop's turn, so that what several senders said in it is one write per recipient. */
-  #deliver(parts, sender) {
-    const size = parts.reduce((sum, part) => sum + part.length, 0);
-    for (const member of this.members)
-      if ((member !== sender || this.options.toAll) && member.deliver(parts, size)) this.#flushLater(member);
-  }
-
-  #flushLater(member) {
-    if (this.unflushed.size === 0) setImmediate(() => this.#flush());
-    this.unflushed.add(member);
-  }
-
-  #flush() {
-    const members = this.unflushed;
-    this.unflushed = new Set();
-    for (const member of members) member.outbox.flush();
-  }
-
-  /** Stops accepting (who is in the listen queue is let in), and ends every stream at what has arrived. */
-  stop() {
-    if (this.stopping) return;
-    this.stopping = true;
-    setTimeout(() => this.#exit(), lifecycle.SHUTDOWN_GRACE_MS);
-    for (const member of this.members) member.stopReceiving();
-    whenQuiet(
-      () => this.totals.connections,
-      () => {
-        this.listener.close();
-        this.#exitIfAllGone();
-      },
-    );
-  }
-
-  left(connection) {
-    this.members.delete(connection);
-    this.#exitIfAllGone();
-  }
-
-  #exitIfAllGone() {
-    if (this.stopping && !this.listener.listening && this.members.size === 0) this.#exit();
-  }
-
   /** The primary then closes the channel, at which Node ends a worker: so it also does when the primary is killed. */
-  #exit() {
+  exit() {
     if (!this.finished) sendToPrimary({ kind: 'totals', totals: this.totals });
     this.finished = true;
   }
@@ -218,11 +149,11 @@ if (cluster.isPrimary) {
   process.on('SIGTERM', () => primary.stop());
   process.on('SIGINT', () => primary.stop());
 } else {
-  const server = new Server(options);
-  process.on('message', (message) => server.receive(message));
+  const worker = new Worker(options);
+  process.on('message', (message) => worker.receive(message));
   process.on('SIGTERM', ignore); // a terminal sends signals to every process; the primary's counts
   process.on('SIGINT', ignore);
-  server.listen(
+  worker.start(
     (address) => sendToPrimary({ kind: 'listening', address }),
     (reason) => sendToPrimary({ kind: 'failed', reason }),
   );

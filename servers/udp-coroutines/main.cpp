@@ -1,171 +1,40 @@
 // One UDP socket and an own epoll loop; a C++20 coroutine serves each client that made itself known, all on one thread.
-#include <functional>
-#include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "lib/server/grace.hpp"
-#include "servers/_shared/datagram/client.hpp"
-#include "servers/_shared/datagram/peer_table.hpp"
-#include "servers/_shared/datagram/receiver.hpp"
-#include "servers/_shared/datagram/sender.hpp"
-#include "servers/_shared/datagram/socket.hpp"
-#include "servers/_shared/epoll/coroutine.hpp"
-#include "servers/_shared/epoll/loop.hpp"
+#include "servers/_shared/datagram/coroutine_server.hpp"
 
 namespace netdyno {
 namespace {
 
-/// A client and the coroutine that serves it.
-struct Client final : DatagramClient<Coroutine> {
-  using DatagramClient::DatagramClient;
-  Task task;  // last: it is destroyed first, as it refers to all of the above
-};
-
-class Server final : private Watched {
+/// A chat message is sent to each client.
+class RoomOfClients {
  public:
-  Server(const ServerOptions& options, UniqueFd socket, UniqueFd signals)
-      : options_(options),
-        socket_(std::move(socket)),
-        signals_(std::move(signals)),
-        receiver_(longest_datagram(options), merge_arrivals(socket_.get()), counters_),
-        sender_(Sender::to_socket(socket_.get()), Sender::can_cut(socket_.get()), options.delivery_mode(),
-                options.outbox_limit, counters_),
-        room_(options.peers),
-        peers_(options, room_, counters_,
-               [this](const Address& address, PeerRoom::Place place) { return meet(address, std::move(place)); }) {
-    if (!loop_.poller().watch(socket_.get(), EPOLLIN, *this)) die("epoll_ctl: no room to watch a socket");
-  }
+  explicit RoomOfClients(Audience audience) : to_self_(audience == Audience::all) {}
 
-  /// Returns after a shutdown signal, once what had arrived by then is answered or the grace is over.
-  void run() {
-    const Task expiring = expire();
-    const Task ending = end_on_signal();
-    while (!grace_.over() && !(ending_ && all_answered())) turn();
-    peers_.clear(std::bind_front(&Server::send_bye, this));
-    sender_.flush();
-    while (sender_.waiting() && !grace_.over()) turn();
-  }
-
-  const Counters& counters() const { return counters_; }
-
- private:
-  /// Runs one turn. Its messages leave at its end, many datagrams with one system call.
-  void turn() {
-    loop_.turn();
-    broadcast();
-    sender_.flush();
-    if (std::exchange(waits_to_send_, sender_.waiting()) != sender_.waiting())
-      loop_.poller().rewatch(socket_.get(), EPOLLIN | (waits_to_send_ ? EPOLLOUT : 0u), *this);
-    leaving_.end_turn();
-  }
-
-  /// One system call for what has arrived. If there is more, the next turn begins with it.
-  void on_events(std::uint32_t events) override {
-    if ((events & (EPOLLIN | EPOLLERR)) == 0) return;
-    const auto now = Grace::Clock::now();
-    receiver_.receive(socket_.get(), [&](const Address& from, std::string_view bytes) {
-      auto ruling = peers_.receive(from, bytes, now, std::bind_front(&Server::send_bye, this));
-      if (ruling.answer) sender_.push(from, *ruling.answer);
-      if (ruling.kind == Peers::Ruling::Kind::message) ruling.peer->deliver(bytes);
-      if (ruling.gone) leaving_.add(std::move(ruling.gone));
-    });
-  }
-
-  std::unique_ptr<Client> meet(const Address& address, PeerRoom::Place place) {
-    auto client = std::make_unique<Client>(address, std::move(place), loop_, options_, counters_);
-    client->task = serve(*client);
-    return client;
-  }
-
-  /// One client, from its first message to its last.
-  Task serve(Client& client) {
-    while (!client.left()) {
-      if (!client.has_message()) co_await message(client);
-      client.receive();
-      for (const Effect& effect : client.effects) {
-        if (client.left()) break;
-        switch (effect.kind) {
-          case Effect::Kind::write:
-            sender_.push_copy(client.address(), client.effects.bytes(effect));
-            break;
-          case Effect::Kind::broadcast:
-            broadcasts_.push_back({sender_.keep(effect.frame->bytes), &client});
-            break;
-          case Effect::Kind::wait:
-            co_await sleep_for(loop_, effect.duration);
-            break;
-          case Effect::Kind::burn:
-            co_await turn_for_long_work(loop_);
-            if (!burn_cpu_unless_stopped(signals_.get(), grace_, effect.duration)) co_return;  // the program ends
-            break;
-          case Effect::Kind::close:
-            client.renew_session();
-            break;
-        }
-      }
-    }
-    leaving_.remove(client);
+  void add(Sender& sender, std::string_view text, const CoroutineClient& from) {
+    messages_.push_back({sender.keep(text), &from});
   }
 
   /// Recipient by recipient, so that what is for one of them can leave in one piece.
-  void broadcast() {
-    if (broadcasts_.empty()) return;
-    const bool to_self = options_.audience == Audience::all;
-    peers_.for_each([&](const Address& address, const Client& client) {
-      for (const Broadcast& message : broadcasts_)
-        if (to_self || message.sender != &client) sender_.push(address, message.text);
+  void send(Sender& sender, const CoroutineClients& clients) {
+    if (messages_.empty()) return;
+    clients.for_each([&](const Address& address, const CoroutineClient& client) {
+      for (const Message& message : messages_)
+        if (to_self_ || message.from != &client) sender.push(address, message.text);
     });
-    broadcasts_.clear();
+    messages_.clear();
   }
 
-  Task expire() {
-    while (true) {
-      co_await sleep_until(loop_, peers_.next_expiry(Grace::Clock::now()));
-      peers_.expire(Grace::Clock::now(), std::bind_front(&Server::send_bye, this));
-    }
-  }
-
-  void send_bye(const Address& address, std::uint64_t token, std::unique_ptr<Client> client) {
-    sender_.push(address, encode_control({ControlKind::bye, token}));
-    leaving_.add(std::move(client));
-  }
-
-  Task end_on_signal() {
-    Gate gate{loop_, signals_.get()};
-    co_await readable(gate);
-    grace_.start();
-    stop_arrivals(socket_.get());
-    ending_ = true;
-    co_await sleep_until(loop_, grace_.end());  // wakes run(), which looks at the time
-  }
-
-  bool all_answered() const {
-    bool all = !has_arrivals(socket_.get()) && !sender_.waiting();
-    peers_.for_each([&](const Address&, const Client& client) { all = all && client.idle(); });
-    return all;
-  }
-
-  using Peers = PeerTable<Address, Client>;
-  struct Broadcast {
-    std::string_view text;  // kept by sender_
-    const Client* sender;
+ private:
+  struct Message {
+    std::string_view text;  // kept by the sender
+    const CoroutineClient* from;
   };
 
-  const ServerOptions& options_;
-  Counters counters_;
-  Grace grace_;
-  Loop<Coroutine> loop_;
-  UniqueFd socket_;
-  UniqueFd signals_;
-  Receiver receiver_;
-  Sender sender_;
-  std::vector<Broadcast> broadcasts_;  // in this turn
-  PeerRoom room_;
-  Peers peers_;
-  Leaving<Client> leaving_;
-  bool waits_to_send_ = false;
-  bool ending_ = false;
+  const bool to_self_;
+  std::vector<Message> messages_;  // of this turn
 };
 
 }  // namespace
@@ -177,7 +46,7 @@ int main(int argc, char** argv) {
   UniqueFd signals = termination_signals();
   UniqueFd socket = bind_udp(options);
   const Url endpoint = local_endpoint(socket.get(), "udp");
-  Server server{options, std::move(socket), std::move(signals)};
+  CoroutineServer server{options, RoomOfClients{options.audience}, std::move(socket), std::move(signals)};
   announce_ready(endpoint);
 
   server.run();

@@ -187,7 +187,7 @@ def test_a_server_that_ends_that_early_has_the_answer_all_the_same(
 
     def cut_short(request: advise.AdviseRequest, name: str, *rest: Any) -> Any:
         done = carried_out(request, name, *rest)
-        return (130, None, done[2]) if name == advise.BESIDE_NAME else done
+        return (130, None, done[2]) if name == advise.NEIGHBOURS_NAME else done
 
     monkeypatch.setattr(advise, "_run_experiment", cut_short)
     assert machine.asks("--time-budget", "20m") == 0
@@ -279,7 +279,7 @@ def test_half_and_double_of_a_stored_run_are_looked_at_where_that_was_not_done(
     machine.asks("--no-along", "--time-budget", "5m")
     assert machine.asks("--time-budget", "5m") == 0
     _, beside = machine.runs()
-    assert beside.experiment.name == workload.BESIDE
+    assert beside.experiment.name == workload.NEIGHBOURS
     assert sum(trial.seconds for trial in beside.trials) <= 300 + 2.6
     before = machine.ran.total()
     for words, looked in (((), True), (("--no-along",), False)):
@@ -290,7 +290,7 @@ def test_half_and_double_of_a_stored_run_are_looked_at_where_that_was_not_done(
     with edit_store(machine.results / beside.run_id / schema.FILE_NAME) as connection:
         connection.execute("UPDATE run SET finished_at = NULL")
     machine.asks("--time-budget", "5m")
-    assert [run.experiment.name for run in machine.runs()[2:]] == [workload.BESIDE]
+    assert [run.experiment.name for run in machine.runs()[2:]] == [workload.NEIGHBOURS]
 
 
 def test_an_answer_that_is_not_settled_is_measured_again_where_there_is_more_time(
@@ -537,7 +537,7 @@ def test_a_file_says_it_as_well_and_flags_go_before(machine: FakeMachine, tmp_pa
 
 def test_without_a_word_a_terminal_gets_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"connections": "30", "rate": "2k", "service-time": "1ms", "service-kind": "cpu", "objective": "p99<9ms"}
-    texts = {text: name for name, text, _ in advise_questions.ASKED}
+    texts = {text: name for name, text, _ in advise_questions.QUESTIONS}
     prompted: list[str] = []
 
     def prompt(text: str, default: str, **_: object) -> str:
@@ -563,7 +563,7 @@ def test_a_mistyped_answer_is_requested_again_and_the_rest_is_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed = {"connections": ["many", "30"], "size": ["2 KB", "2KiB"], "objective": ["p99<", "cpu"]}
-    texts = {text: name for name, text, _ in advise_questions.ASKED}
+    texts = {text: name for name, text, _ in advise_questions.QUESTIONS}
     prompted: list[str] = []
 
     def prompt(text: str, default: str, **_: object) -> str:

@@ -67,7 +67,7 @@ def test_it_has_a_network_of_its_own_whose_loopback_is_up(made: Namespace) -> No
 
 
 def test_one_beside_another_is_another_network_of_the_same_users(made: Namespace) -> None:
-    with make_namespace(beside=made) as second:
+    with make_namespace(partner=made) as second:
         assert read_network(second.pid) not in (read_network(made.pid), read_network("self"))
         users = [Path(f"/proc/{pid}/ns/user").readlink() for pid in (made.pid, second.pid)]
         assert users[0] == users[1]

@@ -61,7 +61,7 @@ def test_each_server_of_each_question_at_the_middle_of_its_levels(
         "profile-echo.fake.on-cpu.folded",
         "profile-echo.json",
     ]
-    second, echo = profiles.read(tmp_path).asked
+    second, echo = profiles.read(tmp_path).questions
     assert (second.question, second.servers) == ("../second", ["fake"])
     assert (echo.question, echo.load, echo.servers) == ("echo", "echo, connections 2, 1 s", ["fake", "other"])
     assert echo.profiles[0].stacks == {("main", "a"): 5.0}

@@ -25,8 +25,8 @@ from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.trial import record_skip
 from netdyno.measure.trial.turns import (
     PAUSE,
+    Contender,
     Edges,
-    Stand,
     add_observations,
     compute_measured_s,
     judge_together,
@@ -263,14 +263,14 @@ def test_a_turn_of_which_the_hypervisor_took_much_is_dropped_though_its_last_tri
 
 def pause(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> None:
     """Replace the machine's own: pauses of a core in the first slices that are measured, and none after them."""
-    left, take_slice = list(seconds), Stand.take_slice
+    left, take_slice = list(seconds), Contender.take_slice
 
-    def take(stand: Stand, turn: int, place: int, beside: Sequence[Stand]) -> bool:
-        taken = take_slice(stand, turn, place, beside)
-        stand.note_foreign(ForeignTime(PAUSE, left.pop(0) if left else 0.0))
+    def take(contender: Contender, turn: int, place: int, rivals: Sequence[Contender]) -> bool:
+        taken = take_slice(contender, turn, place, rivals)
+        contender.note_foreign(ForeignTime(PAUSE, left.pop(0) if left else 0.0))
         return taken
 
-    monkeypatch.setattr(Stand, "take_slice", take)
+    monkeypatch.setattr(Contender, "take_slice", take)
 
 
 def test_a_slice_in_which_the_machine_let_nothing_run_is_retried(
@@ -393,20 +393,20 @@ def test_a_server_that_ends_between_its_slices_fails_alone(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is killed within the slice of another, which used no less CPU for that."""
-    make_slice, slices_of_b = Stand._wait_slice_end, [0]
-    stands: dict[str, Stand] = {}
+    make_slice, slices_of_b = Contender._wait_slice_end, [0]
+    contenders: dict[str, Contender] = {}
 
-    def kill_and_make(stand: Stand) -> generate.LoadEvent:
-        stands[stand.name] = stand
-        slices_of_b[0] += stand.name == "b"
-        if stand.name == "b" and slices_of_b[0] == 5:
-            server = stands["a"].server
+    def kill_and_make(contender: Contender) -> generate.LoadEvent:
+        contenders[contender.name] = contender
+        slices_of_b[0] += contender.name == "b"
+        if contender.name == "b" and slices_of_b[0] == 5:
+            server = contenders["a"].server
             os.kill(server.pid, signal.SIGKILL)
             assert server.wait(time.monotonic() + PATIENCE_S)
             server.exit_code()  # reaped, so that its clock is gone
-        return make_slice(stand)
+        return make_slice(contender)
 
-    monkeypatch.setattr(Stand, "_wait_slice_end", kill_and_make)
+    monkeypatch.setattr(Contender, "_wait_slice_end", kill_and_make)
     failed, *survivors = run(contestant, context, "good", "good", "good")
     assert statuses(survivors) == [("valid", "")] * 2
     assert failed.status == "failed"
@@ -417,14 +417,14 @@ def test_a_server_that_ends_between_its_slices_fails_alone(
 def test_a_generator_that_fails_ends_its_contestant_alone(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take_slice = Stand.take_slice
+    take_slice = Contender.take_slice
 
-    def kill_and_take(stand: Stand, turn: int, place: int, beside: Sequence[Stand]) -> bool:
-        if (turn, stand.name) == (1, "a"):
-            os.kill(stand.load.process.pid, signal.SIGKILL)
-        return take_slice(stand, turn, place, beside)
+    def kill_and_take(contender: Contender, turn: int, place: int, rivals: Sequence[Contender]) -> bool:
+        if (turn, contender.name) == (1, "a"):
+            os.kill(contender.load.process.pid, signal.SIGKILL)
+        return take_slice(contender, turn, place, rivals)
 
-    monkeypatch.setattr(Stand, "take_slice", kill_and_take)
+    monkeypatch.setattr(Contender, "take_slice", kill_and_take)
     failed, survivor = run(contestant, context, "good", "good")
     assert statuses([survivor]) == [("valid", "")]
     assert failed.status == "failed"
@@ -486,15 +486,15 @@ def test_the_work_of_a_message_is_charged_to_any_process_at_any_time(
 def test_a_signal_in_the_middle_of_a_turn_leaves_no_process(
     number: signal.Signals, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take_slice, before = Stand.take_slice, open_descriptors()
+    take_slice, before = Contender.take_slice, open_descriptors()
     earlier = set(server_proc.find_children(os.getpid()))
 
-    def hit(stand: Stand, turn: int, place: int, beside: Sequence[Stand]) -> bool:
+    def hit(contender: Contender, turn: int, place: int, rivals: Sequence[Contender]) -> bool:
         if (turn, place) == (1, 1):
             os.kill(os.getpid(), number)
-        return take_slice(stand, turn, place, beside)
+        return take_slice(contender, turn, place, rivals)
 
-    monkeypatch.setattr(Stand, "take_slice", hit)
+    monkeypatch.setattr(Contender, "take_slice", hit)
     with raise_on_signals(), pytest.raises(Interrupted):
         run(contestant, context, "good", "good")
     assert set(server_proc.find_children(os.getpid())) <= earlier
@@ -587,15 +587,15 @@ def test_a_server_that_is_busy_beside_others_is_alone_from_then_on(
 def test_where_one_does_not_keep_up_with_the_rate_all_are_alone_from_then_on(
     contestant: Contestant, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_slice = Stand._wait_slice_end
+    make_slice = Contender._wait_slice_end
 
-    def make_late(stand: Stand) -> generate.LoadEvent:
-        event = make_slice(stand)
-        if stand.name == "b" and stand.prepared.settings.connections == 2:
+    def make_late(contender: Contender) -> generate.LoadEvent:
+        event = make_slice(contender)
+        if contender.name == "b" and contender.prepared.settings.connections == 2:
             time.sleep(0.06)
         return event
 
-    monkeypatch.setattr(Stand, "_wait_slice_end", make_late)
+    monkeypatch.setattr(Contender, "_wait_slice_end", make_late)
     servers = [with_mode(contestant, name) for name in NAMES[:2]]
     factors = {"connections": (1, 2)}
     run = carry_out(servers, tmp_path, fake_build, arrivals="constant", rate=1000, factors=factors, blocks=2)
@@ -640,10 +640,10 @@ def test_the_cpu_of_a_slice_is_read_at_the_edges_of_its_measured_part(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun_s, read_s = list[float](), list[float]()
-    announce, read_own = Stand._announce_slice, server_processes.read_own_cpu_s
+    announce, read_own = Contender._announce_slice, server_processes.read_own_cpu_s
 
-    def note_beginning(stand: Stand) -> float:
-        begun_s.append(announce(stand))
+    def note_beginning(contender: Contender) -> float:
+        begun_s.append(announce(contender))
         read_s.clear()
         return begun_s[-1]
 
@@ -651,16 +651,16 @@ def test_the_cpu_of_a_slice_is_read_at_the_edges_of_its_measured_part(
         read_s.append(time.monotonic())
         return read_own(pids)
 
-    def wait_end(stand: Stand) -> generate.LoadEvent:
+    def wait_end(contender: Contender) -> generate.LoadEvent:
         assert len(read_s) in (0, 2), "none in the warm-up, and both before the wait for the last answers"
         for moment_s, after_s in zip(read_s, (side_by_side.SKIPPED_S, SLICE_S), strict=False):
             assert moment_s >= begun_s[-1] + after_s
-        return wait_slice_end(stand)
+        return wait_slice_end(contender)
 
-    wait_slice_end = Stand._wait_slice_end
-    monkeypatch.setattr(Stand, "_announce_slice", note_beginning)
+    wait_slice_end = Contender._wait_slice_end
+    monkeypatch.setattr(Contender, "_announce_slice", note_beginning)
     monkeypatch.setattr(server_processes, "read_own_cpu_s", note_reading)
-    monkeypatch.setattr(Stand, "_wait_slice_end", wait_end)
+    monkeypatch.setattr(Contender, "_wait_slice_end", wait_end)
     monkeypatch.setattr("netdyno.measure.trial.turns.compute_measured_s", lambda *_: 0.001)
     for trial in run(contestant, context, "good", "good"):
         assert trial.server is not None

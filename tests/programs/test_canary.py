@@ -89,32 +89,32 @@ def test_a_trial_gets_the_readings_around_it(fake: Canary, monkeypatch: pytest.M
         said_before.append(file.read_text())
         return ran()
 
-    assert round_trips(fake.beside(run)) == [1.0, 0.9]
+    assert round_trips(fake.measure_around(run)) == [1.0, 0.9]
     assert said_before == ["0.9 1.1"]  # the first of a run is taken twice
-    assert readings(fake.beside(ran)).unread == ""
+    assert readings(fake.measure_around(ran)).unread == ""
 
 
 def test_the_one_after_a_trial_is_the_one_before_the_next(
     fake: Canary, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     speeds(monkeypatch, tmp_path, 1.0, 1.0, 0.9, 1.1)
-    first, second = fake.beside(ran), fake.beside(ran)
+    first, second = fake.measure_around(ran), fake.measure_around(ran)
     assert round_trips(second) == [0.9, 1.1]
     assert readings(first).after == readings(second).before
 
 
 def test_after_a_while_it_is_taken_again(fake: Canary, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     speeds(monkeypatch, tmp_path, 1.0, 1.0, 0.9, 1.1, 1.2)
-    fake.beside(ran)
+    fake.measure_around(ran)
     monkeypatch.setattr(canary, "FRESH_S", -1.0)
-    assert round_trips(fake.beside(ran)) == [1.1, 1.2]
+    assert round_trips(fake.measure_around(ran)) == [1.1, 1.2]
 
 
 def test_one_that_is_slower_than_the_last_is_taken_again_and_the_faster_counts(
     fake: Canary, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     speeds(monkeypatch, tmp_path, 0.2, 1.0, 0.5, 0.95, *[0.5] * MOST_TAKES, 0.42)
-    first, second, third = (fake.beside(ran) for _ in range(3))
+    first, second, third = (fake.measure_around(ran) for _ in range(3))
     assert round_trips(first) == [1.0, 0.95]  # a disturbance, gone by the second time; as that of the first reading
     assert round_trips(second) == [0.95, 0.5]  # the machine is slower, and says so each time
     assert round_trips(third) == [0.5, 0.42]  # not slower by as much than it was
@@ -134,7 +134,7 @@ def test_how_much_slower_is_reported_by_the_figure_in_which_it_is_most() -> None
 
 def test_a_trial_that_was_skipped_has_none(fake: Canary) -> None:
     skipped = replace(ran(), status="skipped")
-    assert fake.beside(lambda: skipped) == skipped
+    assert fake.measure_around(lambda: skipped) == skipped
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_where_it_cannot_be_read_the_trial_says_why(
     mode: str, why: str, fake: Canary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CANARY", mode)
-    pair = readings(fake.beside(ran))
+    pair = readings(fake.measure_around(ran))
     assert (pair.before, pair.after) == (None, None)
     assert pair.unread.startswith(why)
 
@@ -158,12 +158,12 @@ def test_one_that_cannot_be_read_leaves_the_other_and_the_next(fake: Canary, mon
         monkeypatch.setenv("FAKE_CANARY", "fails")
         return ran()
 
-    pair = readings(fake.beside(run))
+    pair = readings(fake.measure_around(run))
     assert pair.before is not None
     assert pair.after is None
     assert pair.unread.startswith("the canary ended with exit code 1")
     monkeypatch.setenv("FAKE_CANARY", "good")
-    assert readings(fake.beside(ran)).unread == ""
+    assert readings(fake.measure_around(ran)).unread == ""
 
 
 def test_one_that_could_not_be_read_before_is_reported_though_it_could_be_after(
@@ -174,7 +174,7 @@ def test_one_that_could_not_be_read_before_is_reported_though_it_could_be_after(
         return ran()
 
     monkeypatch.setenv("FAKE_CANARY", "fails")
-    pair = readings(fake.beside(run))
+    pair = readings(fake.measure_around(run))
     assert pair.before is None
     assert pair.after is not None
     assert pair.unread.startswith("the canary ended with exit code 1")
@@ -191,7 +191,7 @@ def test_one_that_hangs_is_ended(fake: Canary, program: Path, monkeypatch: pytes
 
     monkeypatch.setattr(canary, "Process", Remembered)
     monkeypatch.setattr(canary, "TIMEOUT_S", 0.1)
-    pair = readings(fake.beside(ran))
+    pair = readings(fake.measure_around(ran))
     assert pair.unread == "the canary did not end within 0.1 s"
     assert len(begun) == 2
     assert not any(Path(f"/proc/{pid}").exists() for pid in begun)
@@ -206,7 +206,7 @@ def test_the_program_reads_the_machine(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     cores = sorted(os.sched_getaffinity(0))
     pinning = Pinning(server=(cores[0],), generator=(cores[-1],), note="")
-    pair = readings(Canary(canary_path(build_dir()), pinning, tmp_path).beside(ran))
+    pair = readings(Canary(canary_path(build_dir()), pinning, tmp_path).measure_around(ran))
     assert pair.unread == ""
     for canary_reading in (pair.before, pair.after):
         assert canary_reading is not None

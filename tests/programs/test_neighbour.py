@@ -83,11 +83,11 @@ def test_a_run_beside_a_program_that_never_rests_has_an_answer_and_names_it(
     )
     run = outcomes.judged(read.load(outcome.folder / schema.FILE_NAME))
     tries = sorted(run.all_trials, key=lambda trial: trial.started_at)
-    known_from = next(index for index, trial in enumerate(tries) if trial.beside is not None)
+    known_from = next(index for index, trial in enumerate(tries) if trial.neighbour is not None)
     assert all(map(is_lost, tries[known_from - TRIES : known_from])), "a row of them tells a neighbour from a burst"
     lost = [trial for trial in tries[known_from:] if is_lost(trial)]
     assert all(map(neighbour.is_crowded, lost)), "what the neighbour takes strikes nothing out any more"
-    first = tries[known_from].beside
+    first = tries[known_from].neighbour
     assert first is not None
     assert NAME in {program.name for program in first.programs}
     assert sum(program.cores for program in first.programs if program.name == NAME) > 0

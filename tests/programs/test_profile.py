@@ -70,7 +70,7 @@ def test_a_copy_is_in_what_is_computed_and_a_sleep_in_what_is_waited_for(
     request = profile.ProfileRequest(
         servers=(),
         own=OwnServers(commands=commands, names=("plain", "planted")),
-        asked=levels,
+        given=levels,
         results=tmp_path,
         as_json=True,
     )
@@ -107,7 +107,7 @@ OPENSSL = r"SSL_|EVP_|\[lib(ssl|crypto)\."
 
 
 def request_reactor(results: Path, **options: object) -> profile.ProfileRequest:
-    return profile.ProfileRequest(servers=("epoll-reactor",), asked=options, results=results, as_json=True)
+    return profile.ProfileRequest(servers=("epoll-reactor",), given=options, results=results, as_json=True)
 
 
 @pytest.mark.parametrize(("tls", "least", "most"), [("off", 0.0, 0.0), ("on", 0.02, 0.9)])

@@ -29,11 +29,15 @@ def render() -> str:
 
 
 def list_lines() -> Iterator[str]:
+    """Yield the lines; a sentence that claims of a study share stands at the first of them."""
     for study in load_study("sources").parts:
+        first: dict[tuple[str, str], str] = {}
         for claim in load_study(study).claims:
             yield f"\n**{claim.id}** {claim.text}\n\n"
             for name, sentence in list_sentences(claim):
-                yield f"{fill(f'* {name}: {sentence}')}\n"
+                place = first.setdefault((name, sentence), claim.id)
+                words = sentence if place == claim.id else f"as {place}."
+                yield f"{fill(f'* {name}: {words}')}\n"
 
 
 def list_sentences(claim: Claim) -> Iterator[tuple[str, str]]:

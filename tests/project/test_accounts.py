@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from netdyno.model.claim import Account, Cells, Claim, Order, Ratio
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.options import SCENARIO
-from tests.project.accounts import BEGINS, PAGE, render
+from tests.project.accounts import BEGINS, PAGE, list_lines, render
 from tests.support.studies import load_study
 
 NAMED = re.compile(r"`([a-z.-]+) = ([^`]+)`")
@@ -77,6 +77,13 @@ def test_an_untrue_difference_is_found() -> None:
 def test_the_page_has_the_accounts_of_the_claims() -> None:
     _, begins, chapter = PAGE.read_text().partition(BEGINS)
     assert begins + chapter == render(), "run .venv/bin/python -m tests.project.accounts"
+
+
+def test_a_sentence_that_claims_of_a_study_share_stands_once() -> None:
+    lines = list(list_lines())
+    whole = [line for line in lines if line.startswith("* ") and ": as " not in line]
+    assert len(whole) == len(set(whole))
+    assert "* its program: as C1.\n" in lines
 
 
 def test_an_account_has_all_its_sentences() -> None:

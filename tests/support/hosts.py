@@ -90,7 +90,7 @@ def _inside(numbers: Container[int]) -> list[str]:
 def _host(
     stack: ExitStack, switch: Namespace, number: int, name: str, hold: Callable[[Namespace], None]
 ) -> NamespaceHost:
-    made = stack.enter_context(make_namespace(beside=switch))
+    made = stack.enter_context(make_namespace(partner=switch))
     hold(made)
     address, port = f"10.88.0.{number}", f"port-{name}"
     switch.run("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(made.pid))

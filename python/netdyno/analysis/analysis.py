@@ -83,7 +83,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         control=summarise_control(experiment, parts, families, level, finished=finished),
         about=run.about,
         environment=run.environment,
-        asked=experiment,
+        requested=experiment,
         example=_find_example(run),
         trials=tuple(trials),
         gate=judge_gate(experiment.gate, parts, level) if experiment.gate else None,

@@ -30,6 +30,14 @@ PEER_MS = 3000
 AGAIN_S = 0.01
 
 
+def read_if_there(path: Path | str) -> str:
+    """Read a small file, such as the kernel's, stripped; empty where it is missing or may not be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file so that a reader sees the old one or the whole new one, behind symbolic links too. A target that
     cannot be replaced (a device, a pipe, a descriptor of this process such as /dev/stdout) is opened and written in

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from netdyno.kit.statistics.histogram import Histogram
 from netdyno.model.base import Frozen, Number, Whole
 
 WriteDue = Literal["each", "joined"]
@@ -27,6 +28,21 @@ class Distribution(Frozen):
     p999: Whole
     max: Whole
     histogram: str
+
+
+def summarise(histogram: Histogram, mean: float) -> Distribution:
+    """Return a histogram as it stands in a result; `mean` is that of the values before they were rounded."""
+    p50, p90, p99, p999, largest = histogram.percentiles(50, 90, 99, 99.9, 100)
+    return Distribution(
+        count=histogram.count,
+        mean=mean,
+        p50=p50,
+        p90=p90,
+        p99=p99,
+        p999=p999,
+        max=largest,
+        histogram=histogram.encode(),
+    )
 
 
 class Latency(Frozen, kw_only=True):

@@ -407,8 +407,8 @@ def _has_fault(trial: Trial, fault: str) -> bool:
 def was_machine_busy(trial: Trial) -> bool:
     """Whether other work shared the cores, by the kernel's count: with --foreign-load count no audit says so."""
     machine = trial.machine
-    if trial.beside is not None or machine is None:
-        return trial.beside is not None
+    if trial.neighbour is not None or machine is None:
+        return trial.neighbour is not None
     return machine.foreign_s + machine.steal_s > BUSY_SHARE * machine.cores * machine.window_s
 
 

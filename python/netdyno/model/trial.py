@@ -94,7 +94,7 @@ class Trial(Frozen):
     """The number of the try: a trial that the machine disturbed is repeated in its block."""
     ended_by: str = ""
     """How the server ended by itself where that is no fault: by SIGPIPE, where it was started so that this ends it."""
-    beside: Neighbour | None = None
+    neighbour: Neighbour | None = msgspec.field(default=None, name="beside")
     """The neighbour on the cores when it began; None where the machine was to be the trial's own."""
 
 

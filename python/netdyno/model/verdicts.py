@@ -181,7 +181,7 @@ class SideCount(msgspec.Struct, frozen=True):
     figure: float | None
 
 
-class CountedBeside(msgspec.Struct, frozen=True):
+class CountsOfSides(msgspec.Struct, frozen=True):
     """A metric of each side of a claim: where a test compares along a coordinate, of its ends."""
 
     metric: Name
@@ -197,7 +197,7 @@ class JudgedClaim(msgspec.Struct, frozen=True):
     verdict: ClaimVerdict
     lacking: Lacking | None
     checks: tuple[ComparisonResult, ...]
-    beside: CountedBeside | None
+    counts: CountsOfSides | None
     losses: Mapping[Name, float]
     scenarios: Mapping[Name, Name]
     """The label of a scenario among the others of the run, by its name; empty where there are no others."""

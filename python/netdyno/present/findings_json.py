@@ -88,15 +88,15 @@ def convert_flip(comparison: FlipFound) -> schema.FlipEntry:
         sentence=flips.describe_flip(comparison),
         crossings=tuple(_convert_crossing(comparison, crossing) for crossing in comparison.flips.crossings),
         levels=tuple(_convert_level(comparison, point) for point in comparison.flips.points),
-        asked_within=pursuit.within if pursuit else None,
+        requested_within=pursuit.within if pursuit else None,
         narrow=pursuit.narrow if pursuit else None,
     )
 
 
 def _convert_crossing(comparison: FlipFound, crossing: Crossing) -> schema.CrossingEntry:
     sides = (comparison.second, comparison.first) if crossing.rising else (comparison.first, comparison.second)
-    told_at = (crossing.before, crossing.after)
-    return _fill(schema.CrossingEntry, crossing, below=sides[0], above=sides[1], told_at=told_at)
+    proven_at = (crossing.before, crossing.after)
+    return _fill(schema.CrossingEntry, crossing, below=sides[0], above=sides[1], proven_at=proven_at)
 
 
 def _convert_level(comparison: FlipFound, point: LevelContrast) -> schema.FlipLevelEntry:

@@ -78,9 +78,10 @@ def make_plain(value: object) -> Any:
 
 @functools.cache
 def list_keys(kind: type) -> dict[str, str]:
-    """Return the key of each field that is written, in their order."""
+    """Return the key of each field that is written: those of the type itself first."""
     if issubclass(kind, msgspec.Struct):
-        names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+        fields = zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+        names = dict(sorted(fields, key=lambda field: field[0] not in kind.__annotations__))
     else:
         names = {name: name for name in getattr(kind, "_fields", ())}
     names |= KEYS.get(kind, {})

@@ -223,12 +223,12 @@ def block(experiment: Experiment, levels: NextLevels, number: int) -> tuple[Cell
     return tuple(Cell(block=number, position=position, **kind._asdict()) for position, kind in enumerate(kinds))
 
 
-def add_levels(experiment: Experiment, wanted_levels: NextLevels) -> Experiment:
+def add_levels(experiment: Experiment, next_levels: NextLevels) -> Experiment:
     """Add these levels to the plan of an experiment, in order; return the same object where it has them."""
     scenarios = []
     for scenario in experiment.scenarios:
         factors = dict(scenario.factors)
-        for flip, level in wanted_levels:
+        for flip, level in next_levels:
             if flip.scenario == scenario.name and level not in factors[flip.along]:
                 several = (*factors[flip.along], level)
                 factors[flip.along] = tuple(sorted(several, key=lambda value: place(value) or 0.0))

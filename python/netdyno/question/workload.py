@@ -125,7 +125,7 @@ Workload = Mapping[str, Any]
 """The values of those options that were given."""
 DEFAULTS: Workload = {"connections": 100, "size": 64, "fan-out": "none", "service-time": "0s", "slow-readers": 0.0}
 TIME_BUDGET_S = 300.0
-TRANSPORTS_ASKED = ("tcp",)
+DEFAULT_TRANSPORTS = ("tcp",)
 """The default transports: over others messages may be lost, or need another client."""
 
 
@@ -298,7 +298,7 @@ def list_neighbours(workload: Workload, factor: str) -> list[type_level]:
     return [format_duration(seconds / 2), format_duration(seconds), format_duration(2 * seconds)]
 
 
-NAME, BESIDE = "workload", "advise-beside"
+NAME, NEIGHBOURS = "workload", "advise-beside"
 """The scenario of the workload itself, and the experiment of half and double."""
 MOST_BLOCKS = ADVICE_LOOKS[-1]
 MOST_BLOCKS_ALONG = 12

@@ -40,7 +40,7 @@ class _Document(Frozen):
 class StoredProfiles(NamedTuple):
     """The profiles of a run; `damaged` has a line for each file that cannot be used."""
 
-    asked: tuple[Profiled, ...] = ()
+    questions: tuple[Profiled, ...] = ()
     damaged: tuple[str, ...] = ()
 
 

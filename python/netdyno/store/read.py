@@ -87,7 +87,7 @@ def _decode_column(connection: sqlite3.Connection, query: str, kind: type[_Kind]
     return [msgspec.json.decode(msgspec.convert(text, str), type=kind) for (text,) in connection.execute(query)]
 
 
-def asked(path: Path) -> tuple[Experiment, Environment, str | None]:
+def read_head(path: Path) -> tuple[Experiment, Environment, str | None]:
     """Read the experiment of a stored run, its environment, and the time of its end, without decoding its trials."""
     with opened(path) as connection:
         experiment, environment, finished_at = _read_row(

@@ -37,12 +37,12 @@ if TYPE_CHECKING:  # its statistics are heavy
     from netdyno.analysis.found.advice import Advice, Along
     from netdyno.verbs.advised import StoredAdvice
 
-FILE_NAME, BESIDE_NAME = "advise.toml", f"{workload.BESIDE}.toml"
+FILE_NAME, NEIGHBOURS_NAME = "advise.toml", f"{workload.NEIGHBOURS}.toml"
 """In a run's folder, its experiment as a file for ./netdyno run."""
 ANSWER_NAME = "advice.json"
 SHARE_ALONG = 0.3
 """Share of the time that half and double of the workload's values may take."""
-MOST_BESIDE = 4
+MOST_COMPARED = 4
 """Contestants that are measured at those values, the recommended one included."""
 
 
@@ -72,7 +72,7 @@ class AdviceAnswer(msgspec.Struct, frozen=True):
     folder: Path
     stored: StoredAdvice | None = None
     along: Sequence[Along] | None = None
-    beside_folder: Path | None = None
+    neighbours_folder: Path | None = None
     why: str = ""
 
 
@@ -131,8 +131,8 @@ def answer_from_stored(
     if not request.along or stored.near or stored.between:
         return answer
     if there := advised.find_half_and_double(question, stored.advice.take[0], request.results):
-        return replace(answer, along=there[0], beside_folder=there[1])
-    return _measure_beside(request, answer, servers, read_budget_s(request))
+        return replace(answer, along=there[0], neighbours_folder=there[1])
+    return _measure_neighbours(request, answer, servers, read_budget_s(request))
 
 
 def read_budget_s(request: AdviseRequest) -> float:
@@ -160,7 +160,7 @@ def answer_from_run(request: AdviseRequest, servers: Sequence[Contestant]) -> Ad
     answer = AdviceAnswer(advice, measured.run_id, folder)
     if not request.along:
         return answer
-    return _measure_beside(request, answer, servers, read_budget_s(request) - done.seconds)
+    return _measure_neighbours(request, answer, servers, read_budget_s(request) - done.seconds)
 
 
 def _run_experiment(
@@ -177,7 +177,7 @@ def _run_experiment(
         path.write_text(text, encoding="utf-8")
         run_request = run_command.RunRequest(
             experiment=str(path),
-            asked={},
+            given={},
             results=request.results,
             as_json=request.as_json,
             foreign_load=request.foreign_load,
@@ -205,7 +205,7 @@ def _keep(parsed: Experiment, names: Sequence[str]) -> Experiment:
     return msgspec.structs.replace(parsed, scenarios=tuple(scenarios))
 
 
-def _measure_beside(
+def _measure_neighbours(
     request: AdviseRequest, answer: AdviceAnswer, servers: Sequence[Contestant], left_s: float
 ) -> AdviceAnswer:
     """Measure the recommended server beside the next, at half and double of as many values as there is time for."""
@@ -224,7 +224,7 @@ def _measure_beside(
         factors, (first, *rivals) = chosen
         text = workload.write_neighbours_toml(request.given, factors, (first, *rivals), left_s)
         compared = [server for server in ranked if server.name in (first, *rivals)]
-        _, measured, folder = _run_experiment(request, BESIDE_NAME, text, compared)
+        _, measured, folder = _run_experiment(request, NEIGHBOURS_NAME, text, compared)
     except UserError as error:  # double of a value may be more than this machine, or an option, allows
         print(f"netdyno: half and double of the values were not measured: {harmless(str(error))}", file=sys.stderr)
         return answer
@@ -232,7 +232,7 @@ def _measure_beside(
         return answer
     to_keep, parts = workload.advise_of(request.given), split(outcomes.judged(measured))
     along = [compare_across_factor(part, to_keep, first, rivals) for part in parts]
-    return replace(answer, along=along, beside_folder=folder)
+    return replace(answer, along=along, neighbours_folder=folder)
 
 
 def _choose_what_fits(
@@ -240,7 +240,7 @@ def _choose_what_fits(
 ) -> tuple[list[str], list[str]] | None:
     """Return factors and contestants, the best first: a factor at least, then as many of both as there is time for."""
     by_name = {server.name: server for server in ranked}
-    for count in range(min(MOST_BESIDE, len(ranked)), 1, -1):
+    for count in range(min(MOST_COMPARED, len(ranked)), 1, -1):
         names, factors = list(by_name)[:count], list[str]()
         for factor in workload.list_factors(requested):
             text = workload.write_neighbours_toml(requested, [*factors, factor], names, left_s)
@@ -265,8 +265,8 @@ def format_answer(answer: AdviceAnswer, requested: Workload, notes: Sequence[str
         )
     lines += near or (prose.explain_unmeasured(answer.why),)
     origin = prose.describe_stored_run(stored.run.started_at, stored.between) if stored else prose.MADE
-    beside = f"; the neighbouring values on {answer.beside_folder}" if answer.beside_folder else ""
-    lines.append(f"This is based on {answer.folder}, {origin}{beside}.")
+    neighbours = f"; the neighbouring values on {answer.neighbours_folder}" if answer.neighbours_folder else ""
+    lines.append(f"This is based on {answer.folder}, {origin}{neighbours}.")
     lines += _describe_cores(requested)
     return [*lines, *notes]
 
@@ -289,7 +289,7 @@ def as_json(answer: AdviceAnswer | None, requested: Workload, lines: Sequence[st
         **(export.make_document(answer.advice, answer.along) if answer else export.make_empty_document(metric, slo)),
         "run": answer.run_id if answer else None,
         "folder": str(answer.folder) if answer else None,
-        "beside_folder": str(answer.beside_folder) if answer and answer.beside_folder else None,
+        "beside_folder": str(answer.neighbours_folder) if answer and answer.neighbours_folder else None,
         "stored": answer is not None and answer.stored is not None,
         "text": [line for line in lines if line],
     }

@@ -13,7 +13,7 @@ from netdyno.kit.escape import harmless
 from netdyno.kit.units import parse_bytes
 from netdyno.question import workload
 
-ASKED = (
+QUESTIONS = (
     ("connections", "How many connections?", "100"),
     ("rate", "How many messages a second in all (0: as many as possible)?", "0"),
     ("size", "How many bytes does a message have?", "64"),
@@ -32,7 +32,7 @@ def ask_questions() -> dict[str, Any]:
     if not sys.stdin.isatty():
         raise UserError("say what the workload is, such as: advise --connections 200 --rate 5k --objective 'p99<5ms'")
     answers: dict[str, Any] = {}
-    for name, text, default in ASKED:
+    for name, text, default in QUESTIONS:
         if _is_moot(name, answers):
             continue
         value = _ask_until_understood(name, text, default)

@@ -71,19 +71,20 @@ class AdviceRequest(msgspec.Struct, frozen=True):
 
 
 class _Covering(msgspec.Struct, frozen=True):
-    """A stored run that has the workload (`exactly`), or values around it. `beside`: it measured half and double."""
+    """A stored run that has the workload (`exactly`), or values around it. `is_of_neighbours`: it measured half and
+    double."""
 
     path: Path
     environment: Environment
     exactly: bool
-    beside: bool
+    is_of_neighbours: bool
 
 
 def find(request: AdviceRequest, results: Path, refused: list[str]) -> StoredAdvice | None:
     """Return the newest run that covers the workload. One of half and double comes last, for it has fewer contestants
     and blocks. `refused` gets a line with the reason for each run that covers it and cannot be used."""
     for candidate in sorted(
-        _find_covering(request, results), key=lambda candidate: (not candidate.exactly, candidate.beside)
+        _find_covering(request, results), key=lambda candidate: (not candidate.exactly, candidate.is_of_neighbours)
     ):
         why = _describe_differences(candidate.environment, request)
         run = None if why else read.load(candidate.path)
@@ -101,7 +102,7 @@ def _find_covering(request: AdviceRequest, results: Path) -> Iterator[_Covering]
     for path, stored, environment in _read_stored(results):
         exactly = any(covered.find_exact_cells(stored, request.scenario, request.cores))
         if exactly or any(covered.find_nearest_cells(stored, request.scenario, request.cores)):
-            yield _Covering(path, environment, exactly, stored.name == workload.BESIDE)
+            yield _Covering(path, environment, exactly, stored.name == workload.NEIGHBOURS)
 
 
 def _read_stored(results: Path) -> Iterator[tuple[Path, Experiment, Environment]]:
@@ -109,7 +110,7 @@ def _read_stored(results: Path) -> Iterator[tuple[Path, Experiment, Environment]
     for run_id in reversed(read.run_ids(results)):
         path = results / run_id / FILE_NAME
         try:
-            stored, environment, _ = read.asked(path)
+            stored, environment, _ = read.read_head(path)
         except UserError:
             continue
         if OF_CLUSTER not in environment:
@@ -137,7 +138,7 @@ def _has_all(stored: Experiment, names: Collection[str]) -> bool:
 def _is_along(stored: Experiment, request: AdviceRequest) -> bool:
     """Whether it is half and double of the workload, ranked by the same metric, with messages enough for its
     objective."""
-    if stored.name != workload.BESIDE:
+    if stored.name != workload.NEIGHBOURS:
         return False
     matching = {place.scenario for place in covered.find_exact_cells(stored, request.scenario, request.cores)}
     return all(

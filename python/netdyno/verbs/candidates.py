@@ -57,7 +57,7 @@ def select_allowed(servers: Sequence[Contestant], requested: Workload) -> tuple[
     scenario = "chat" if requested.get("fan-out") == "room" else str(requested.get("speaks", "rpc"))
     patterns = requested.get("contestants", ("*",))
     named = contestants.select(servers, patterns)
-    carriers = requested.get("transports", workload.TRANSPORTS_ASKED)
+    carriers = requested.get("transports", workload.DEFAULT_TRANSPORTS)
     for name in carriers:
         if name not in transports.TRANSPORTS:
             raise UserError(f"--transports: unknown transport {name!r}{did_you_mean(name, transports.TRANSPORTS)}")

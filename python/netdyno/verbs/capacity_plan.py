@@ -22,7 +22,7 @@ from netdyno.question import scenarios
 from netdyno.question.capacity import CAPACITY, RATE, SEARCH, to_level
 from netdyno.question.contestants import contestants
 from netdyno.verbs import own_servers
-from netdyno.verbs.flags import Asked
+from netdyno.verbs.flags import GivenOptions
 from netdyno.verbs.own_servers import NO_SERVERS, OwnServers
 
 DEFAULT_START_HZ = 1000.0
@@ -32,12 +32,12 @@ then holds at the start of most searches, and few steps are far from the answer.
 
 
 class CapacityRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of `netdyno capacity`: servers by name, and the user's own; `asked` has a value for each option of
+    """The request of `netdyno capacity`: servers by name, and the user's own; `given` has a value for each option of
     SEARCH that has one."""
 
     servers: tuple[str, ...]
     own: OwnServers = NO_SERVERS
-    asked: Asked
+    given: GivenOptions
     results: Path
     as_json: bool
     foreign_load: ForeignLoad
@@ -45,7 +45,7 @@ class CapacityRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_searches(request: CapacityRequest, known: Sequence[Contestant]) -> tuple[Experiment, tuple[Contestant, ...]]:
     """Return the searches as one experiment with all servers, and the servers. Raises UserError."""
-    workload = request.asked.get("workload") if own_servers.has_servers(request.own) else None
+    workload = request.given.get("workload") if own_servers.has_servers(request.own) else None
     own = own_servers.resolve(
         msgspec.structs.replace(request.own, workload=workload), [server.name for server in known]
     )
@@ -56,11 +56,11 @@ def plan_searches(request: CapacityRequest, known: Sequence[Contestant]) -> tupl
         if server.manifest.apart:
             exclusion = "unsafe" if server.manifest.unsafe else "not ranked"
             raise UserError(f"{server.name} is {exclusion}, so its capacity is not measured")
-    experiment = build_experiment(request.asked, servers)
+    experiment = build_experiment(request.given, servers)
     return own_servers.set_requests(experiment, request.own.requests, servers), servers
 
 
-def build_experiment(values: Asked, servers: Sequence[Contestant]) -> Experiment:
+def build_experiment(values: GivenOptions, servers: Sequence[Contestant]) -> Experiment:
     """Return the searches as an experiment of one scenario. Raises UserError naming the option."""
     objective = slo.parse(values["slo"], "--slo")
     workload = contestants.choose_workload(values.get("workload"), servers)
@@ -87,7 +87,7 @@ def build_experiment(values: Asked, servers: Sequence[Contestant]) -> Experiment
     )
 
 
-def narrow(experiment: Experiment, server: Contestant, values: Asked, rate_hz: float | None) -> Experiment:
+def narrow(experiment: Experiment, server: Contestant, values: GivenOptions, rate_hz: float | None) -> Experiment:
     """Return the search of one server. `rate_hz`: the replies a second that it gave to the first requests; None where
     there were none."""
     objective = slo.parse(values["slo"], "--slo")
@@ -105,7 +105,7 @@ def narrow(experiment: Experiment, server: Contestant, values: Asked, rate_hz: f
     )
 
 
-def _plan_search(values: Asked, objective: Objective, measured_hz: float | None = None) -> CapacityPlan:
+def _plan_search(values: GivenOptions, objective: Objective, measured_hz: float | None = None) -> CapacityPlan:
     """Return the bounds of the search: below the least rate a window has too few messages for the objective's
     percentile. It starts below the rate that was measured, where one was, at a rate that most servers have."""
     least = float(math.ceil(objective.least_messages() / values["duration"] - 1e-9))

@@ -66,7 +66,7 @@ def plan_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT)
     def side_by_side(name: str, machine: str, processes: int) -> CheckStep:
         arguments = ("--machine", machine, *pytest_arguments)
         return _step_with_retry(
-            name, arguments, beside=_choose_xdist_options(processes), alone=_choose_xdist_options(1)
+            name, arguments, parallel=_choose_xdist_options(processes), alone=_choose_xdist_options(1)
         )
 
     return [
@@ -132,14 +132,14 @@ def _make_pytest_step(name: str, *arguments: str) -> CheckStep:
 
 
 def _step_with_retry(
-    name: str, arguments: Sequence[str], beside: Sequence[str] = (), alone: Sequence[str] = ()
+    name: str, arguments: Sequence[str], parallel: Sequence[str] = (), alone: Sequence[str] = ()
 ) -> CheckStep:
     """Return all tests, and a second try that ends with the first test that fails again. `alone`: the options for one
     process, under pytest-xdist like the first try, because it stores failed tests by names that end with their
     group."""
     retry_options = ("--last-failed", "--last-failed-no-failures", "none", "--exitfirst")
     second = _make_pytest_step(name, "tests", *alone, *retry_options, *arguments).command
-    return _make_pytest_step(name, "tests", *beside, *arguments)._replace(alone=second)
+    return _make_pytest_step(name, "tests", *parallel, *arguments)._replace(alone=second)
 
 
 def _choose_xdist_options(processes: int) -> tuple[str, ...]:

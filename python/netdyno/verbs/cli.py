@@ -37,7 +37,7 @@ from netdyno.question.workload import FRAMEWORKS_SPEAK
 from netdyno.question.workload import OPTIONS as WORKLOAD
 from netdyno.verbs import own_servers
 from netdyno.verbs.completion import ASKS, SCRIPTS, Shell
-from netdyno.verbs.flags import Asked, takes
+from netdyno.verbs.flags import GivenOptions, takes
 
 HELP = "A dynamometer for network servers: which concurrency model should my server use, and how much better is it?"
 app = typer.Typer(
@@ -115,7 +115,7 @@ def run(
         Budget, typer.Option(help="How much of it to run: a part of its grid, as written, or as published.")
     ] = ("normal"),
     *,
-    asked: Asked,
+    given: GivenOptions,
     contestant: Contestants = None,
     workload: Annotated[
         str | None, typer.Option(help="The workload of your servers (protocol/WIRE.md; default: http).")
@@ -138,9 +138,9 @@ def run(
     request = run_command.RunRequest(
         experiment=experiment,
         budget=budget,
-        asked=asked,
+        given=given,
         contestants=tuple(contestant or ()),
-        own=own_servers.describe(asked, workload),
+        own=own_servers.describe(given, workload),
         results=results,
         foreign_load=foreign_load,
         trace=trace,
@@ -192,7 +192,7 @@ def gate(
             help="Allowed loss of a metric; may be repeated (default: throughput=5, cpu=5, p99=25).",
         ),
     ] = None,
-    asked: Asked,
+    given: GivenOptions,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table for a pull request.")] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a JUnit report for a CI server.")] = None,
     history: Annotated[
@@ -216,7 +216,7 @@ def gate(
         server=server,
         workload=workload,
         margins=margin or (),
-        asked=asked,
+        given=given,
         results=results,
         as_json=as_json,
         foreign_load=foreign_load,
@@ -235,7 +235,7 @@ def gate(
 )
 def advise(
     *,
-    asked: Asked,
+    given: GivenOptions,
     waits: Annotated[bool, typer.Option("--waits", help="The service time is a wait, as for a database.")] = False,
     computes: Annotated[bool, typer.Option("--computes", help="The service time burns CPU.")] = False,
     frameworks: Annotated[
@@ -258,12 +258,12 @@ def advise(
     if waits and computes:
         raise UserError("--waits and --computes: leave one of them out")
     kind = {"service-kind": "wait"} if waits else {"service-kind": "cpu"} if computes else {}
-    if frameworks and asked.get("speaks", FRAMEWORKS_SPEAK) != FRAMEWORKS_SPEAK:
+    if frameworks and given.get("speaks", FRAMEWORKS_SPEAK) != FRAMEWORKS_SPEAK:
         raise UserError("--frameworks: frameworks speak web; leave --speaks out")
     spoken = {"speaks": FRAMEWORKS_SPEAK} if frameworks else {}
     request = command.AdviseRequest(
-        given={name: value for name, value in asked.items() if name in WORKLOAD} | kind | spoken,
-        own=own_servers.describe(asked),
+        given={name: value for name, value in given.items() if name in WORKLOAD} | kind | spoken,
+        own=own_servers.describe(given),
         file=workload,
         results=results,
         as_json=as_json,
@@ -281,7 +281,7 @@ def aa(
     contestant: Contestants = None,
     workload: Annotated[str | None, typer.Option(help="Only scenarios of this workload.")] = None,
     *,
-    asked: Asked,
+    given: GivenOptions,
     results: ResultsFolder = RESULTS,
     foreign_load: Foreign = "strike-out",
     as_json: LastLine = False,
@@ -292,7 +292,7 @@ def aa(
 
     request = RunRequest(
         experiment="aa",
-        asked={"aa-share": MOST_AA_SHARE, **asked},
+        given={"aa-share": MOST_AA_SHARE, **given},
         contestants=tuple(contestant or ()),
         results=results,
         as_json=as_json,
@@ -308,7 +308,7 @@ def profile(
         list[str] | None, typer.Argument(metavar="[SERVER [SERVER]]", help="One, or two to be compared.")
     ] = None,
     *,
-    asked: Asked,
+    given: GivenOptions,
     results: ResultsFolder = RESULTS,
     as_json: LastLine = False,
 ) -> int:
@@ -317,8 +317,8 @@ def profile(
 
     request = command.ProfileRequest(
         servers=tuple(servers or ()),
-        own=own_servers.describe({name: value for name, value in asked.items() if name != "tls"}),
-        asked=asked,
+        own=own_servers.describe({name: value for name, value in given.items() if name != "tls"}),
+        given=given,
         results=results,
         as_json=as_json,
     )
@@ -333,17 +333,17 @@ def resume(
         bool, typer.Option("--anyway", help="Resume even if machine or programs have changed; recorded.")
     ] = False,
     *,
-    asked: Asked,
+    given: GivenOptions,
     cluster: RunCluster = None,
     results: ResultsFolder = RESULTS,
     as_json: LastLine = False,
 ) -> int:
-    """Resume an interrupted run where it stopped. Name servers of your own again, or answer when asked."""
+    """Resume an interrupted run where it stopped. Name servers of your own again, or answer when given."""
     from netdyno.verbs import run as run_command
     from netdyno.verbs.permission import read_given
 
     return run_command.continue_run(
-        run_id, results, anyway=anyway, as_json=as_json, cluster=cluster, given=read_given(asked)
+        run_id, results, anyway=anyway, as_json=as_json, cluster=cluster, given=read_given(given)
     )
 
 
@@ -453,12 +453,12 @@ def install_load(
 @app.command()
 @takes(*(replace(LINK[f"link-{name}"], name=name) for name in ("delay", "loss", "rate")))
 def link(
-    asked: Asked,
+    given: GivenOptions,
 ) -> int:
     """Join two private networks, and show how to run programs at either end, until Ctrl-C."""
     from netdyno.verbs import link as link_command
 
-    return link_command.run(asked)
+    return link_command.run(given)
 
 
 @app.command()
@@ -482,7 +482,7 @@ def capacity(
         list[str] | None, typer.Argument(metavar="[SERVER]...", help="Servers (see: list servers), or your own.")
     ] = None,
     *,
-    asked: Asked,
+    given: GivenOptions,
     results: ResultsFolder = RESULTS,
     foreign_load: Foreign = "strike-out",
     as_json: LastLine = False,
@@ -493,8 +493,8 @@ def capacity(
 
     request = CapacityRequest(
         servers=tuple(servers or ()),
-        own=own_servers.describe(asked),
-        asked=asked,
+        own=own_servers.describe(given),
+        given=given,
         results=results,
         as_json=as_json,
         foreign_load=foreign_load,

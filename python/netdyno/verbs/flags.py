@@ -13,14 +13,14 @@ import typer
 from netdyno.kit.errors import UserError
 from netdyno.model.values import Option
 
-Asked = dict[str, Any]
+GivenOptions = dict[str, Any]
 """The values of the options that were given or have a default, by name. Those of a server stay as they are written, for
 they are words of its command line; whole numbers are converted."""
 VerbFunction = Callable[..., int]
 
 
 def takes(*options: Option) -> Callable[[VerbFunction], VerbFunction]:
-    """Give a command a flag for each option, in the place of its parameter `asked`, which gets their values. Raises
+    """Give a command a flag for each option, in the place of its parameter `given`, which gets their values. Raises
     UserError naming the flag where its value is not valid."""
 
     def with_flags(command: VerbFunction) -> VerbFunction:
@@ -28,11 +28,11 @@ def takes(*options: Option) -> Callable[[VerbFunction], VerbFunction]:
         def run(**words: Any) -> int:
             given = {option: words.pop(_parameter_name(option)) for option in options}
             values = {option.name: _read(option, value) for option, value in given.items() if value not in (None, [])}
-            return command(**words, asked=values)
+            return command(**words, given=values)
 
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(command, eval_str=True).parameters.values():
-            parameters += map(_build_flag, options) if parameter.name == "asked" else [parameter]
+            parameters += map(_build_flag, options) if parameter.name == "given" else [parameter]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run

@@ -84,10 +84,12 @@ def find_flips(
     """Find the flips in every question of the run that has several levels of the factor."""
     if metric is not None and metric not in METRICS:
         raise UserError(f"unknown metric {metric!r}{did_you_mean(metric, METRICS)}")
-    varied = [part for part in parts if judge_flips.can_be_asked(part.scenario, factor)]
+    varied = [part for part in parts if judge_flips.has_several_levels(part.scenario, factor)]
     if not varied:
         factors = {name: part for part in parts for name in part.scenario.factors}
-        varied_factors = sorted(name for name, part in factors.items() if judge_flips.can_be_asked(part.scenario, name))
+        varied_factors = sorted(
+            name for name, part in factors.items() if judge_flips.has_several_levels(part.scenario, name)
+        )
         names = ", ".join(varied_factors) or "nothing"
         raise UserError(
             f"no two levels of {factor!r} in this run, and one level cannot show a flip; it has several of {names}"

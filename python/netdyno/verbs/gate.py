@@ -26,7 +26,7 @@ from netdyno.model.experiment import Experiment, Gate
 from netdyno.model.observation import ForeignLoad
 from netdyno.question.contestants import trees
 from netdyno.verbs import run as run_command
-from netdyno.verbs.flags import Asked
+from netdyno.verbs.flags import GivenOptions
 from netdyno.verbs.own_servers import NO_SERVERS, OwnServers, select_requests, select_settings
 from netdyno.verbs.run import RunRequest
 
@@ -62,7 +62,7 @@ class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
     server: str | None
     workload: str | None
     margins: Sequence[str]
-    asked: Asked
+    given: GivenOptions
     results: Path
     as_json: bool
     foreign_load: ForeignLoad
@@ -117,7 +117,7 @@ def _run(request: GateRequest, argv: Sequence[str]) -> int:
                 for contestant, name in zip(contestants_of_trees, (BEFORE, AFTER), strict=True)
             )
             no_servers = msgspec.structs.replace(
-                NO_SERVERS, requests=select_requests(request.asked), settings=select_settings(request.asked)
+                NO_SERVERS, requests=select_requests(request.given), settings=select_settings(request.given)
             )
             return decide(_build_run_request(request, no_servers, renamed), request, argv)
         for folder in folders if request.build else ():
@@ -131,15 +131,15 @@ def _build_own_servers(request: GateRequest, before: str, after: str) -> OwnServ
         commands=(before, after),
         names=(BEFORE, AFTER),
         workload=request.workload,
-        requests=select_requests(request.asked),
-        settings=select_settings(request.asked),
+        requests=select_requests(request.given),
+        settings=select_settings(request.given),
     )
 
 
 def _build_run_request(request: GateRequest, own: OwnServers, others: tuple[Contestant, ...] = ()) -> RunRequest:
     return RunRequest(
         experiment=request.experiment,
-        asked={name: value for name, value in request.asked.items() if name != "time-budget"},
+        given={name: value for name, value in request.given.items() if name != "time-budget"},
         results=request.results,
         as_json=request.as_json,
         foreign_load=request.foreign_load,
@@ -156,7 +156,7 @@ def decide(run_request: RunRequest, request: GateRequest, argv: Sequence[str]) -
         for server in servers:
             if server.name in (BEFORE, AFTER) and not server.available:
                 raise UserError(f"the server {server.name} cannot be started: {server.why_not}")
-        return convert_to_gate(experiment, margins, request.asked["time-budget"])
+        return convert_to_gate(experiment, margins, request.given["time-budget"])
 
     done = run_command.carry_out(run_request, argv, adapt)
     findings = done.analysis.gate if done.analysis else None

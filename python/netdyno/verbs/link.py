@@ -27,13 +27,13 @@ from netdyno.model.observation import RelayTotals
 from netdyno.model.options import LINK, Settings, settings
 from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 from netdyno.question.contestants import building
-from netdyno.verbs.flags import Asked
+from netdyno.verbs.flags import GivenOptions
 
 PORT = 7000
 """The port of the server in the printed example."""
 
 
-def run(options: Asked) -> int:
+def run(options: GivenOptions) -> int:
     """Make the link, measure it, print how to enter its ends, and keep it until it is interrupted. Raises UserError."""
     link_settings = _build_settings(options)
     if link_settings.is_impaired:
@@ -50,7 +50,7 @@ def run(options: Asked) -> int:
     return 0
 
 
-def _build_settings(options: Asked) -> Settings:
+def _build_settings(options: GivenOptions) -> Settings:
     """Return the settings of the link: a wan where an option needs one."""
     fields = {LINK[f"link-{name}"].field: value for name, value in options.items()}
     scenario = Scenario(name="by hand", workload="echo", **fields)

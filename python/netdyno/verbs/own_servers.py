@@ -22,7 +22,7 @@ from netdyno.model.own_requests import BYTES, SWITCH
 from netdyno.model.values import NAMES, Option
 from netdyno.question.contestants import own, siblings
 from netdyno.question.request_files import insert_files
-from netdyno.verbs.flags import Asked
+from netdyno.verbs.flags import GivenOptions
 
 SPEAKS_HTTP = own.DEFAULT_WORKLOAD
 OF_RUNNING = ("tls", "unix-socket")
@@ -83,30 +83,29 @@ class OwnServers(msgspec.Struct, frozen=True):
 NO_SERVERS = OwnServers()
 
 
-def describe(asked: Asked, workload: str | None = None) -> OwnServers:
+def describe(given: GivenOptions, workload: str | None = None) -> OwnServers:
     """Return the servers that the options NAMING and SENDING of a command line describe."""
     return OwnServers(
-        commands=asked.get("server", ()),
-        addresses=asked.get("address", ()),
-        names=asked.get("as", ()),
-        knobs=asked.get("vary", ()),
+        commands=given.get("server", ()),
+        addresses=given.get("address", ()),
+        names=given.get("as", ()),
+        knobs=given.get("vary", ()),
         workload=workload,
-        may_be_loaded=asked.get("yes-i-may-load-it", False),
-        requests=select_requests(asked),
-        settings=select_settings(asked),
+        may_be_loaded=given.get("yes-i-may-load-it", False),
+        requests=select_requests(given),
+        settings=select_settings(given),
     )
 
 
-def select_requests(asked: Asked) -> Asked:
-    """Return the options of `asked` that say what is requested."""
-    given = {name: value for name, value in asked.items() if name in REQUESTS}
-    return insert_files(given, "--")
+def select_requests(given: GivenOptions) -> GivenOptions:
+    """Return the options of `given` that say what is requested."""
+    return insert_files({name: value for name, value in given.items() if name in REQUESTS}, "--")
 
 
-def select_settings(asked: Asked) -> Asked:
-    """Return the options of `asked` that say how one's own servers are started and reached."""
-    given = {name: value for name, value in asked.items() if name in OWN_SETTINGS}
-    return given | ({"directory": str(Path(given["directory"]).resolve())} if "directory" in given else {})
+def select_settings(given: GivenOptions) -> GivenOptions:
+    """Return the options of `given` that say how one's own servers are started and reached."""
+    chosen = {name: value for name, value in given.items() if name in OWN_SETTINGS}
+    return chosen | ({"directory": str(Path(chosen["directory"]).resolve())} if "directory" in chosen else {})
 
 
 def has_servers(description: OwnServers) -> bool:

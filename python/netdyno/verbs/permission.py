@@ -17,7 +17,7 @@ from netdyno.model.options import REQUESTS
 from netdyno.model.run import OF_CLUSTER, Run
 from netdyno.question.contestants import own
 from netdyno.verbs import own_servers
-from netdyno.verbs.flags import Asked
+from netdyno.verbs.flags import GivenOptions
 
 HARMLESS = ("--verify=", "--tls", "--ready-path=", "--ready-timeout=")
 """The beginnings of options that start nothing and change nothing in a server."""
@@ -33,9 +33,9 @@ class Given(msgspec.Struct, frozen=True):
     further: tuple[str, ...] = ()
 
 
-def read_given(asked: Asked) -> Given:
+def read_given(given: GivenOptions) -> Given:
     """Return the servers that the options of a command line name, at each level of their knobs."""
-    description = own_servers.describe(asked)
+    description = own_servers.describe(given)
     servers, _ = own_servers.list_servers(description)
     fields = {REQUESTS[name].field: value for name, value in description.requests.items()}
     words = own_requests.list_options(own_requests.OwnRequests(**fields))

@@ -33,7 +33,7 @@ from netdyno.question.plan import Cell
 from netdyno.question.profile import LOAD
 from netdyno.store import profiles
 from netdyno.verbs import own_servers
-from netdyno.verbs.flags import Asked
+from netdyno.verbs.flags import GivenOptions
 from netdyno.verbs.own_servers import NO_SERVERS, OwnServers
 
 MOST_SERVERS = 2
@@ -42,12 +42,12 @@ LEAST_WINDOW_S = 1.0
 
 
 class ProfileRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of `netdyno profile`: servers by name, and the user's own; `asked` has a value for each option of
+    """The request of `netdyno profile`: servers by name, and the user's own; `given` has a value for each option of
     LOAD that has one."""
 
     servers: tuple[str, ...]
     own: OwnServers = NO_SERVERS
-    asked: Asked
+    given: GivenOptions
     results: Path
     as_json: bool
 
@@ -56,7 +56,7 @@ def run(request: ProfileRequest) -> int:
     """Profile the servers. Return 0 where each has a profile, 1 where one is missing, 128 + signal when interrupted."""
     build = build_dir()
     servers = _find_servers(request, build)
-    scenario = build_scenario(request.asked, servers)
+    scenario = build_scenario(request.given, servers)
     experiment = Experiment(name="profile", question="Where does the time go?", scenarios=(scenario,))
     experiment = own_servers.set_requests(experiment, request.own.requests, servers)
     ready = needed.make(experiment, servers, [], build).servers
@@ -84,7 +84,7 @@ def run(request: ProfileRequest) -> int:
     return _present_profiles(measured, scenario, folder, request.as_json)
 
 
-def build_scenario(values: Asked, servers: Sequence[Contestant]) -> Scenario:
+def build_scenario(values: GivenOptions, servers: Sequence[Contestant]) -> Scenario:
     """Return the load under which they are profiled. Raises UserError naming the option."""
     workload = contestants.choose_workload(values.get("workload"), servers)
     given = [option for option in LOAD if option.name in values]
@@ -107,7 +107,7 @@ def _find_servers(request: ProfileRequest, build: Path) -> list[Contestant]:
         )
     everyone = contestants.discover(build=build)
     is_sent_bytes = "send" in request.own.requests or not request.own.commands
-    own = msgspec.structs.replace(request.own, workload=None if is_sent_bytes else request.asked.get("workload"))
+    own = msgspec.structs.replace(request.own, workload=None if is_sent_bytes else request.given.get("workload"))
     servers = [contestants.find_by_name(everyone, name) for name in request.servers]
     servers += own_servers.resolve(own, [server.name for server in everyone])
     if not 1 <= len(servers) <= MOST_SERVERS or len({server.name for server in servers}) < len(servers):

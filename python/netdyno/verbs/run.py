@@ -36,7 +36,7 @@ from netdyno.question.contestants import contestants
 from netdyno.store import profiles, read, schema
 from netdyno.store.opening import check_folder
 from netdyno.verbs import own_servers, permission, profile
-from netdyno.verbs.flags import Asked
+from netdyno.verbs.flags import GivenOptions
 from netdyno.verbs.own_servers import NO_SERVERS, OwnServers
 from netdyno.verbs.permission import Given
 
@@ -50,11 +50,11 @@ FINDINGS_NAME = "findings.json"
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of a run; the options in `asked` replace those of the experiment."""
+    """The request of a run; the options in `given` replace those of the experiment."""
 
     experiment: str
     budget: Budget = "normal"
-    asked: Asked
+    given: GivenOptions
     contestants: tuple[str, ...] = ()
     results: Path
     as_json: bool
@@ -187,7 +187,7 @@ def continue_run(
 def lacks_results(path: Path) -> bool:
     """Whether a run was ended between its last trial and its report. Raises UserError where its folder holds a link
     that a report would be written through."""
-    _, _, finished_at = read.asked(path)
+    _, _, finished_at = read.read_head(path)
     if finished_at is None or all((path.parent / name).is_file() for name in (REPORT_NAME, FINDINGS_NAME)):
         return False
     check_folder(path.parent)
@@ -244,11 +244,11 @@ def _load_experiment(request: RunRequest, clients: Sequence[Contestant], servers
     requested = experiment.choose_contestants(
         requested, lambda patterns: [contestant.name for contestant in contestants.select(servers, chosen or patterns)]
     )
-    requested = experiment.replace_load(requested, request.asked.get("connections"), request.asked.get("rate"))
+    requested = experiment.replace_load(requested, request.given.get("connections"), request.given.get("rate"))
     requested = own_servers.set_requests(requested, request.own.requests, servers)
     if request.cluster is None:
         requested = preparation.leave_out_repeats(requested, pinning.choose())
-    given = request.asked
+    given = request.given
     if "aa-share" in given:
         requested = msgspec.structs.replace(requested, aa_share=given["aa-share"])
     requested = blocks.apply_overrides(

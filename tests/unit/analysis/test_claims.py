@@ -423,7 +423,7 @@ def test_a_missing_contestant_is_not_testable_with_its_reason() -> None:
     claim = judged(run)
     assert claim.verdict == "not_testable"
     assert claim.lacking == Skipped(LOCK, "Folly not found: see its README")
-    assert claim.beside is None
+    assert claim.counts is None
 
 
 def test_a_cell_that_one_side_cannot_have_is_left_out_of_both() -> None:
@@ -713,8 +713,8 @@ def test_a_test_that_only_refutes_decides_where_the_others_cannot() -> None:
 def test_what_was_counted_beside_a_test_that_only_refutes_is_reported() -> None:
     truth = by_name(coroutines=300, lock=100, snapshot=200)
     claim = judged(made(with_one_that_only_refutes(), "throughput", truth, keys='why = "switches"'))
-    assert claim.beside is not None
-    assert [side.cells.at["contestant"] for side in claim.beside.sides] == [(COROUTINES,), (LOCK,), (SNAPSHOT,)]
+    assert claim.counts is not None
+    assert [side.cells.at["contestant"] for side in claim.counts.sides] == [(COROUTINES,), (LOCK,), (SNAPSHOT,)]
 
 
 def test_what_the_generator_could_not_offer_is_not_confirmed_by_a_test_that_only_refutes() -> None:
@@ -831,13 +831,13 @@ def test_connects_that_failed_are_counted_in_trials_that_were_invalid_for_them()
 
 def counted(claim: JudgedClaim) -> tuple[str, dict[tuple[type_level, ...], float | None]]:
     """What was counted beside a claim whose sides differ in one coordinate, by its value on each."""
-    assert claim.beside is not None
+    assert claim.counts is not None
     differ = [
         name
-        for name, values in claim.beside.sides[0].cells.at.items()
-        if values != claim.beside.sides[1].cells.at[name]
+        for name, values in claim.counts.sides[0].cells.at.items()
+        if values != claim.counts.sides[1].cells.at[name]
     ]
-    return claim.beside.metric, {side.cells.at[differ[0]]: side.figure for side in claim.beside.sides}
+    return claim.counts.metric, {side.cells.at[differ[0]]: side.figure for side in claim.counts.sides}
 
 
 def test_why_is_what_was_counted_on_both_sides() -> None:

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.compare.run_comparison import compare_runs, estimate_interval
-from netdyno.analysis.found.compare import AskedApart, Both
+from netdyno.analysis.found.compare import Both, ChangedQuestion
 from netdyno.kit import quantities
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.model.run import Run
@@ -133,7 +133,7 @@ def test_another_metric_is_another_cell_and_another_load_is_stated() -> None:
         altered = replace(run, experiment=replace(run.experiment, scenarios=scenarios))
         comparison = compare_runs(run, altered)
         assert f"asked: echo: {words}" in text(run, altered)
-        apart = [difference for difference in comparison.asked if isinstance(difference, AskedApart)]
+        apart = [difference for difference in comparison.questions if isinstance(difference, ChangedQuestion)]
         assert ("echo", next(iter(fields))) in {(difference.scenario, difference.change.key) for difference in apart}
         assert ("echo" in {compared.scenario for compared in comparison.cells}) == ("metric" not in fields)
 

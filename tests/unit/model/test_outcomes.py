@@ -132,7 +132,7 @@ def make_three_servers(fault: str, events: int, *, block_of_first: int = 7, besi
         for block in range(1, 19)
         for name in (EPOLL, LOCK, "libuv")
     ]
-    return run_of([replace(entry, beside=beside) for entry in trials])
+    return run_of([replace(entry, neighbour=beside) for entry in trials])
 
 
 @pytest.mark.parametrize("fault", POSSIBLE)
@@ -161,7 +161,7 @@ def test_what_all_show_in_most_trials_is_theirs_on_a_quiet_machine_only() -> Non
     busy_machine = machine_with(1.2)
     every = [trial("stalled", name=name, block=block) for block in range(1, 7) for name in (EPOLL, LOCK)]
     crowded = [replace(entry, machine=busy_machine) for entry in every]
-    beside = [replace(entry, beside=NEIGHBOUR) for entry in every]
+    beside = [replace(entry, neighbour=NEIGHBOUR) for entry in every]
     assert statuses(run_of(every)).count("faulty") == 12
     assert statuses(run_of(crowded)) == statuses(run_of(beside)) == ["valid"] * 12
     idle = [replace(entry, machine=busy_machine) for block in range(1, 7) for entry in [trial("work", block=block)]]
@@ -212,7 +212,7 @@ def test_a_fault_at_one_level_of_many_is_proven_there() -> None:
         for count in range(1, 5)
         for level in [{"connections": count}]
     ]
-    crowded = [replace(entry, beside=NEIGHBOUR) for entry in trials]
+    crowded = [replace(entry, neighbour=NEIGHBOUR) for entry in trials]
     placed = [replace(entry, position=number) for number, entry in enumerate(crowded)]
     assert statuses(replace(run_of([]), trials=tuple(placed))).count("faulty") == 5
 

@@ -39,7 +39,8 @@ def analyse_beside(from_block: int = 1) -> Analysis:
     """Return the analysis of the made run, with the neighbour from this block on."""
     run = made_run()
     trials = (
-        msgspec.structs.replace(trial, beside=NEIGHBOUR if trial.block >= from_block else None) for trial in run.trials
+        msgspec.structs.replace(trial, neighbour=NEIGHBOUR if trial.block >= from_block else None)
+        for trial in run.trials
     )
     return analyse(msgspec.structs.replace(run, trials=tuple(trials)))
 

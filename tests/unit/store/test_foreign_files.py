@@ -47,7 +47,7 @@ def path(whole: bytes, tmp_path: Path) -> Path:
 def why_refused(path: Path) -> str:
     """Return why every reader refuses the file, in the same words."""
     messages = set()
-    for ask in (read.load, read.summary, read.load_cells, read.asked, write.Store.reopen):
+    for ask in (read.load, read.summary, read.load_cells, read.read_head, write.Store.reopen):
         with pytest.raises(UserError) as refused:
             ask(path)
         messages.add(str(refused.value))

@@ -42,7 +42,7 @@ def test_what_is_written_is_read_back(folder: Path) -> None:
 def test_what_cannot_be_seen_is_escaped_and_what_looks_alike_adds_up(tmp_path: Path) -> None:
     odd = Profile(server="s", sort="on-cpu", stacks={("x\ny\x1b",): 3.6, ("x\\ny\\x1b",): 2.0})
     profiles.write(Profiled(load="echo", profiles=(odd,)), tmp_path, "profile-x")
-    (stored,) = profiles.read(tmp_path).asked
+    (stored,) = profiles.read(tmp_path).questions
     assert stored.profiles[0].stacks == {("x\\ny\\x1b",): 6.0}
 
 
@@ -63,7 +63,7 @@ def test_a_damaged_file_takes_only_its_own_profile(folder: Path, content: bytes 
     else:
         (folder / FOLDED).write_bytes(content)
     contents = profiles.read(folder)
-    (question,) = contents.asked
+    (question,) = contents.questions
     (text,) = contents.damaged
     assert text.startswith(f"{FOLDED} {complaint}")
     assert question.profiles == (replace(MADE.profiles[0], stacks={}, missing=text), *MADE.profiles[1:])
@@ -74,7 +74,7 @@ def test_where_the_list_is_damaged_the_other_questions_are_there(folder: Path, c
     (folder / "profile-a.json").write_bytes(content)
     (folder / "profile-b.json").mkdir()
     contents = profiles.read(folder)
-    assert contents.asked == (MADE,)
+    assert contents.questions == (MADE,)
     assert [text.partition(":")[0] for text in contents.damaged] == [
         "profile-a.json is damaged",
         "profile-b.json cannot be read",

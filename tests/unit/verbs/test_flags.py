@@ -9,7 +9,7 @@ import typer
 
 from netdyno.kit.errors import UserError
 from netdyno.model.values import DURATION, Option, whole, word
-from netdyno.verbs.flags import Asked, takes
+from netdyno.verbs.flags import GivenOptions, takes
 
 WARMUP = Option(DURATION, "Load before.", "shared", "warm-up", "warm_up_s", default=0.3)
 THREADS = Option(whole(2), "Threads.", "load", "threads", "threads")
@@ -17,14 +17,14 @@ SERVICE = Option(DURATION, "Of rpc.", "server", "service-time", "service-time")
 KIND = Option(word("wait", "cpu"), "How.", "server", "service-kind", "service-kind")
 
 
-def ask(*words: str) -> Asked:
+def ask(*words: str) -> GivenOptions:
     options: dict[str, Any] = {}
     app = typer.Typer(add_completion=False)
 
     @app.command()
     @takes(WARMUP, THREADS, SERVICE, KIND)
-    def command(*, asked: Asked) -> int:
-        options.update(asked)
+    def command(*, given: GivenOptions) -> int:
+        options.update(given)
         return 0
 
     assert app(args=list(words), standalone_mode=False) == 0

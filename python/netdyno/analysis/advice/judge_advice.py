@@ -247,7 +247,7 @@ def _choose(
     if taken == decision.taken:
         return findings, taken
     trade_offs = answers.find_trade_offs(findings.axes, decision.among, taken, margin)
-    return replace(findings, decision=replace(decision, taken=taken, beside=trade_offs)), taken
+    return replace(findings, decision=replace(decision, taken=taken, trade_offs=trade_offs)), taken
 
 
 def _compute_deficit_bound(

@@ -82,7 +82,7 @@ class Search:
     plan: CapacityPlan
     answer: Answer | None = None
     tallies: dict[int, Tally] = field(default_factory=dict)
-    _asked: int | None = None
+    _pending_step: int | None = None
 
     # --- the ladder ----------------------------------------------------------------------------------------------
 
@@ -116,14 +116,14 @@ class Search:
         """Return the rate to measure next, in messages per second; None when there is an answer."""
         if self.answer is not None:
             return None
-        self._asked = self._next()
-        return None if self._asked is None else self.rate_hz(self._asked)
+        self._pending_step = self._next()
+        return None if self._pending_step is None else self.rate_hz(self._pending_step)
 
     def tell(self, outcome: SearchOutcome) -> None:
         """Count the outcome of the trial at the last rate of `choose_rate`."""
-        if self._asked is None:
+        if self._pending_step is None:
             raise ValueError("no rate was requested")
-        step, self._asked = self._asked, None
+        step, self._pending_step = self._pending_step, None
         tally = self.tallies.setdefault(step, Tally())
         if outcome == "held":
             tally.held += 1

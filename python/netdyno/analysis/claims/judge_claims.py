@@ -40,7 +40,7 @@ from netdyno.model.verdicts import (
     ClaimVerdict,
     ComparisonOutcome,
     ComparisonResult,
-    CountedBeside,
+    CountsOfSides,
     GeneratorAtLimit,
     JudgedClaim,
     Lacking,
@@ -99,7 +99,7 @@ def _judge(claim: Claim, evidence: Evidence, level: float) -> JudgedClaim:
         verdict=verdict,
         lacking=gap if verdict == "not_testable" else None,
         checks=tuple(checks),
-        beside=_count_beside(claim, evidence) if claim.why and verdict != "not_testable" else None,
+        counts=_count_sides(claim, evidence) if claim.why and verdict != "not_testable" else None,
         losses=_find_losses(
             [cells for step in planned if METRICS[step.metric].latency for cells in step.all_cells], evidence
         ),
@@ -362,7 +362,7 @@ def _correct_check(check: ComparisonResult, comparisons: int, level: float) -> C
 # --- the figures beside a verdict --------------------------------------------------------------------------------
 
 
-def _count_beside(claim: Claim, evidence: Evidence) -> CountedBeside:
+def _count_sides(claim: Claim, evidence: Evidence) -> CountsOfSides:
     """Count each side of the claim; the sides of a test along a factor are its two ends."""
     sides: list[Cells] = []
     for test in claim.tests:
@@ -370,7 +370,7 @@ def _count_beside(claim: Claim, evidence: Evidence) -> CountedBeside:
             is_shown = step.needed or test.only_refutes
             sides += [cells for cells in step.cells if is_shown and cells not in sides]
     name = WHYS[claim.why]
-    return CountedBeside(name, tuple(_count_side(METRICS[name], cells, evidence) for cells in sides))
+    return CountsOfSides(name, tuple(_count_side(METRICS[name], cells, evidence) for cells in sides))
 
 
 def _count_side(metric: Metric, cells: Cells, evidence: Evidence) -> SideCount:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from netdyno.analysis.compare import differences
-from netdyno.analysis.found.compare import AskedAlone, AskedApart, Both, Change, SideBySide
+from netdyno.analysis.found.compare import Both, Change, ChangedQuestion, ScenarioOfOne, SideBySide
 from netdyno.analysis.ranking.cells import estimate_cell
 from netdyno.analysis.trials import measured, unranked
 from netdyno.kit.statistics import stats
@@ -28,7 +28,7 @@ from netdyno.model.metrics import METRICS, TrialWithLoad
 from netdyno.model.run import Run
 from netdyno.question.capacity import CAPACITY
 
-NOT_ASKED = ("name", "blocks", "precision", "most_blocks", "factors")
+NOT_COMPARED_OPTIONS = ("name", "blocks", "precision", "most_blocks", "factors")
 """Options of a scenario that say how often it is measured, and its factors, which are compared level by level."""
 
 
@@ -41,7 +41,7 @@ def compare_runs(first: Run, second: Run) -> SideBySide:
         first=first.run_id,
         second=second.run_id,
         environment=tuple(differences.list_decisive(first.environment, second.environment)),
-        asked=_compare_experiments(first, second),
+        questions=_compare_experiments(first, second),
         cells=tuple(_compare_cell(key, sides[0][key], sides[1][key]) for key in shared),
         alone=len(sides[0].keys() ^ sides[1].keys()),
     )
@@ -109,7 +109,7 @@ def _compare_cell(key: _Key, first: _ComparedCell, second: _ComparedCell) -> Bot
     )
 
 
-def _compare_experiments(first: Run, second: Run) -> tuple[AskedApart | AskedAlone, ...]:
+def _compare_experiments(first: Run, second: Run) -> tuple[ChangedQuestion | ScenarioOfOne, ...]:
     """Return the differences in the questions of two runs, except in how often they are measured."""
     first_scenarios, second_scenarios = (
         {scenario.name: scenario for scenario in run.experiment.scenarios} for run in (first, second)
@@ -118,15 +118,15 @@ def _compare_experiments(first: Run, second: Run) -> tuple[AskedApart | AskedAlo
         {"experiment": first.experiment.name}, {"experiment": second.experiment.name}, ["experiment"]
     )
     return (
-        *(AskedApart("", change) for change in names),
+        *(ChangedQuestion("", change) for change in names),
         *(
-            AskedAlone(run.run_id, scenario.name, scenario.workload)
+            ScenarioOfOne(run.run_id, scenario.name, scenario.workload)
             for run, other_scenarios in ((first, second_scenarios), (second, first_scenarios))
             for scenario in run.experiment.scenarios
             if scenario.name not in other_scenarios
         ),
         *(
-            AskedApart(name, change)
+            ChangedQuestion(name, change)
             for name, scenario in first_scenarios.items()
             if name in second_scenarios
             for change in _compare_scenarios(scenario, second_scenarios[name])
@@ -136,7 +136,7 @@ def _compare_experiments(first: Run, second: Run) -> tuple[AskedApart | AskedAlo
 
 def _compare_scenarios(first: Scenario, second: Scenario) -> Sequence[Change]:
     before, now = (msgspec.structs.asdict(scenario) for scenario in (first, second))
-    options = differences.list_changes(before, now, [key for key in before if key not in NOT_ASKED])
+    options = differences.list_changes(before, now, [key for key in before if key not in NOT_COMPARED_OPTIONS])
     levels = differences.list_changes(first.factors, second.factors, dict.fromkeys((*first.factors, *second.factors)))
     return [*options, *levels]
 

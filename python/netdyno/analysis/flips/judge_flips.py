@@ -24,7 +24,7 @@ LOG_FROM = 8
 """The least ratio of levels that is drawn on a logarithmic axis, as in the figures of the report."""
 
 
-def can_be_asked(scenario: Scenario, factor: str) -> bool:
+def has_several_levels(scenario: Scenario, factor: str) -> bool:
     """Return whether a scenario has several levels of the factor, and these lie on an axis."""
     levels = scenario.factors.get(factor, ())
     return len(levels) > 1 and all(place(level) is not None for level in levels)

@@ -84,5 +84,5 @@ class Along(msgspec.Struct, frozen=True):
     factor: Name
     levels: tuple[type_level, ...]
     first: Name
-    beside: tuple[FlipFound, ...]
+    flips: tuple[FlipFound, ...]
     outcomes: tuple[ObjectiveOutcome | None, ...]

@@ -41,14 +41,14 @@ class Both(msgspec.Struct, frozen=True):
         return self.interval is not None and not self.interval.low <= 1 <= self.interval.high
 
 
-class AskedApart(msgspec.Struct, frozen=True):
+class ChangedQuestion(msgspec.Struct, frozen=True):
     """A difference in the questions of a scenario of both runs; for the experiment itself the scenario is empty."""
 
     scenario: Name
     change: Change
 
 
-class AskedAlone(msgspec.Struct, frozen=True):
+class ScenarioOfOne(msgspec.Struct, frozen=True):
     """A scenario that only one of the runs has."""
 
     run: Name
@@ -63,6 +63,6 @@ class SideBySide(msgspec.Struct, frozen=True):
     first: Name
     second: Name
     environment: tuple[Change, ...]
-    asked: tuple[AskedApart | AskedAlone, ...]
+    questions: tuple[ChangedQuestion | ScenarioOfOne, ...] = msgspec.field(name="asked")
     cells: tuple[Both, ...]
     alone: int

@@ -94,7 +94,8 @@ class TradeOff(msgspec.Struct, frozen=True):
 class Decision(msgspec.Struct, frozen=True):
     """The verdict on a scenario. It holds for the contestants in `among`, the best first. None is proven better than
     any of the `front`, its leader first; the `undecided` there have too few blocks for a verdict. `taken` are those to
-    take; `beside` compares the rest with the first of these, or of the front where none is taken.
+    take; `trade_offs` (in an export `beside`) compares the rest with the first of these, or of the front where none is
+    taken.
 
     For a front of several: those `near` are shown to be within the margin of the best. `within`: the factor by which
     none of those near, or where there is none, none of the front, is further behind the best. `by`: the axes that chose
@@ -107,7 +108,7 @@ class Decision(msgspec.Struct, frozen=True):
     front: tuple[Name, ...] = ()
     undecided: tuple[Name, ...] = ()
     taken: tuple[Name, ...] = ()
-    beside: tuple[TradeOff, ...] = ()
+    trade_offs: tuple[TradeOff, ...] = msgspec.field(default=(), name="beside")
     near: tuple[Name, ...] = ()
     within: float | None = None
     by: tuple[Name, ...] = ()
@@ -190,13 +191,13 @@ EndReason = Literal["precise", "alone", "unfinished", "blocks", "time"]
 
 
 class EndOfBlocks(msgspec.Struct, frozen=True):
-    """The end of the blocks of a scenario that asks for a precision (stopping.py). `asked` and `widest` are half widths
-    of the 95% interval of a ratio, relative to its middle. `widest` is that of the comparison `of`; None where
-    nothing is compared."""
+    """The end of the blocks of a scenario that asks for a precision (stopping.py). `requested` (in an export
+    `asked`) and `widest` are half widths of the 95% interval of a ratio, relative to its middle. `widest` is that of
+    the comparison `of`; None where nothing is compared."""
 
     why: EndReason
     blocks: int
-    asked: float
+    requested: float = msgspec.field(name="asked")
     widest: float | None
     of: tuple[Name, Name]
     time_budget_s: float | None

@@ -51,7 +51,7 @@ from netdyno.analysis.found.ranking import (
     Within,
 )
 from netdyno.kit.statistics.stats import Better, Comparison
-from netdyno.model.base import Name, Quoted
+from netdyno.model.base import Frozen, Name, Quoted
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import Pinning
@@ -59,76 +59,82 @@ from netdyno.model.trial import Trial
 from netdyno.model.verdicts import JudgedClaim
 
 
-class ScenarioFindings(msgspec.Struct, frozen=True):
+class PublishedFindings(Frozen, kw_only=True):
+    """What stands behind the answer to a question, and is in an export (present/export/schema.py) as it is here."""
+
+    decision: Decision
+    """The verdict on the ground that is shown first."""
+    elsewhere: tuple[Decision, ...] = ()
+    """The verdicts on contestants that could use another number of cores, each group by itself."""
+    levels: tuple[LevelInfo, ...]
+    pairs: tuple[Pair, ...]
+    """Every server with every client, server by server; empty where the client is no factor."""
+    loss_bound: float
+    faulty: tuple[Faulty, ...] = ()
+    """Contestants with proven faults, also those without a valid trial."""
+    unproven: tuple[Faulty, ...] = ()
+    """Faults that a busy machine can cause, and that are not proven to be the server's."""
+    absent: tuple[Name, ...]
+    """Contestants without any valid trial, of which no fault is known."""
+    unsafe: tuple[Unsafe, ...]
+    """Unsafe contestants are in no other field."""
+    unranked: tuple[Unranked, ...]
+    """These programs are in no other field either."""
+    unread: tuple[Unread, ...] = ()
+    """What clients that never read have written; empty where clients read."""
+    instruments: tuple[Name, ...] = ()
+    """Foreign load programs that reported figures of it themselves (docs/adr/instruments.md)."""
+    censored: tuple[Censored, ...] = ()
+    capacity: CapacityFindings | None = None
+    """None for a metric other than `capacity`."""
+    ending: EndOfBlocks | None = None
+    """Why its blocks ended; None where it asked for no precision."""
+    ground: Ground
+    """The cores and threads: they decide what a comparison can show."""
+    within: tuple[Within, ...] = ()
+    """The best of each language, where several are ranked."""
+    work: tuple[Work, ...] = ()
+    """The work behind a message, contestant by contestant in the order of the ranking."""
+    whys: tuple[Why, ...] = ()
+    """The counters that correlate with the ranking: against the first, then against the one above."""
+    scaling: tuple[Scaling, ...] = ()
+    knobs: tuple[Knob, ...] = ()
+    """Empty where the cores of the server are no factor, or a schedule decides the throughput."""
+    constant: tuple[Constant, ...]
+    """Response times that no load changed."""
+    unsteady: tuple[Unsteady, ...] = ()
+    """Contestants that moved within the window."""
+    noted: tuple[Noted, ...] = ()
+    added_options: tuple[AddedOption, ...]
+    threads_each: tuple[ThreadEach, ...]
+    sampled_threads: tuple[SampledThreads, ...]
+    uneven_threads: tuple[UnevenThreads, ...] = ()
+    reconnected: tuple[Reconnected, ...] = ()
+    warmups: tuple[WarmedUp, ...] = ()
+    """Contestants that were warmed up for longer than the scenario says."""
+    alone: tuple[MeasuredAlone, ...] = ()
+    """Empty where all contestants took turns, and in a run stored before they did."""
+
+
+class ScenarioFindings(PublishedFindings, kw_only=True):
     """The answer to one workload under one load, and all that stands behind it."""
 
     scenario: Scenario
-    decision: Decision
-    """The verdict on the ground that is shown first."""
     better: Better
-    levels: tuple[LevelInfo, ...]
     standings: tuple[Standing, ...]
     comparisons: tuple[Comparison, ...]
     cells: tuple[CellFigures, ...]
     drift: float
     """Fastest block's metric over the slowest's, all contestants together; 1 where it cannot be said."""
-    pairs: tuple[Pair, ...]
-    """Every server with every client, server by server; empty where the client is no factor."""
-    loss_bound: float
-    unsafe: tuple[Unsafe, ...]
-    """Unsafe contestants are in no other field."""
-    unranked: tuple[Unranked, ...]
-    """These programs are in no other field either."""
-    constant: tuple[Constant, ...]
-    """Response times that no load changed."""
-    absent: tuple[Name, ...]
-    """Contestants without any valid trial, of which no fault is known."""
-    ground: Ground
-    """The cores and threads: they decide what a comparison can show."""
-    added_options: tuple[AddedOption, ...]
-    threads_each: tuple[ThreadEach, ...]
-    sampled_threads: tuple[SampledThreads, ...]
-    ending: EndOfBlocks | None = None
-    """Why its blocks ended; None where it asked for no precision."""
-    capacity: CapacityFindings | None = None
-    """None for a metric other than `capacity`."""
-    work: tuple[Work, ...] = ()
-    """The work behind a message, contestant by contestant in the order of the ranking."""
-    whys: tuple[Why, ...] = ()
-    """The counters that correlate with the ranking: against the first, then against the one above."""
     axes: tuple[Axis, ...] = ()
     """The scenario's own metric first, with comparisons that are one family; those of the others are a second. Empty
     for a capacity."""
-    faulty: tuple[Faulty, ...] = ()
-    """Contestants with faults, also those without a valid trial."""
-    unproven: tuple[Faulty, ...] = ()
-    """Faults that a busy machine can cause, and that are not proven to be the server's."""
-    censored: tuple[Censored, ...] = ()
     error_bars: tuple[ErrorBar, ...] = ()
     """For the levels and percentiles at which the generator's own part is not small."""
-    unsteady: tuple[Unsteady, ...] = ()
-    noted: tuple[Noted, ...] = ()
-    within: tuple[Within, ...] = ()
-    """The best of each language, where several are ranked."""
-    uneven_threads: tuple[UnevenThreads, ...] = ()
-    reconnected: tuple[Reconnected, ...] = ()
-    scaling: tuple[Scaling, ...] = ()
-    knobs: tuple[Knob, ...] = ()
-    """Empty where the cores of the server are no factor, or a schedule decides the throughput."""
-    warmups: tuple[WarmedUp, ...] = ()
-    """Contestants that were warmed up for longer than the scenario says."""
-    alone: tuple[MeasuredAlone, ...] = ()
-    """Empty where all contestants took turns, and in a run stored before they did."""
     flips: tuple[FlipFound, ...] = ()
     """The flips that the experiment asks for: its levels follow from them."""
-    elsewhere: tuple[Decision, ...] = ()
-    """The verdicts on contestants that could use another number of cores, each group by itself."""
     company: Company | None = None
     """None where the machine was every trial's own."""
-    unread: tuple[Unread, ...] = ()
-    """Empty where clients read."""
-    instruments: tuple[Name, ...] = ()
-    """Foreign load programs that reported figures of it themselves (docs/adr/instruments.md)."""
 
     @property
     def verdict(self) -> RankingVerdict:
@@ -188,15 +194,31 @@ class MachineUse(msgspec.Struct, frozen=True):
     foreign_most: float
 
 
-class Analysis(msgspec.Struct, frozen=True):
-    """All that a reader learns about a run."""
+class PublishedRun(Frozen, kw_only=True):
+    """The findings of a run that are in an export as they are here."""
 
     run_id: Name
     experiment: Name
     question: Quoted
-    links: tuple[Name, ...]
     started_at: Quoted
     finished_at: Quoted | None
+    made_again: Retries
+    audits: tuple[AuditTally, ...]
+    machine: MachineUse | None
+    """None where no valid trial tells."""
+    charts: tuple[Chart, ...]
+    """The figures that the experiment asks for."""
+    gate: GateFindings | None = None
+    """None for a run that is no gate."""
+    code_gains: tuple[CodeGain, ...] = ()
+    """Question by question, the server with the fewest lines first."""
+
+
+class Analysis(PublishedRun, kw_only=True):
+    """All that a reader learns about a run."""
+
+    counts: Counts
+    links: tuple[Name, ...]
     blocks_planned: int
     blocks_measured: int
     windows_s: tuple[float, ...]
@@ -205,17 +227,10 @@ class Analysis(msgspec.Struct, frozen=True):
     scenarios: tuple[ScenarioFindings, ...]
     claims: tuple[JudgedClaim, ...]
     """The verdicts on the experiment's claims; empty where it makes none."""
-    charts: tuple[Chart, ...]
-    """The figures that the experiment asks for."""
     level: float
     """The chance, per scenario, that its ranking claims any difference that is not there (at most); once for its own
     metric, once for all other axes."""
-    counts: Counts
     set_aside: tuple[TrialNote, ...]
-    audits: tuple[AuditTally, ...]
-    made_again: Retries
-    machine: MachineUse | None
-    """None where no valid trial tells."""
     canary: MachineOverTime | None
     """None in a run that was stored before there was one."""
     pinning: tuple[Pinning, ...]
@@ -225,14 +240,10 @@ class Analysis(msgspec.Struct, frozen=True):
     about: tuple[About, ...]
     """The programs that took part, with code and caveats; empty for a run stored before these were recorded."""
     environment: Mapping[Name, Quoted | int | float | bool | list[Quoted]]
-    asked: Experiment
+    requested: Experiment
     example: Trial | None
     """A trial to repeat by hand: the first with figures."""
     trials: tuple[Trial, ...]
     """Every try of every trial, the twins included, in their order."""
-    gate: GateFindings | None = None
-    """None for a run that is no gate."""
     flips: tuple[FlipFound, ...] = ()
     """The flips that the experiment asks for."""
-    code_gains: tuple[CodeGain, ...] = ()
-    """Question by question, the server with the fewest lines first."""

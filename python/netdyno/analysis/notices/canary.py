@@ -25,7 +25,7 @@ def summarise_run(run: Run) -> MachineOverTime | None:
     if not read:
         return None
     began = datetime.fromisoformat(read[0][0].started_at)
-    trials = tuple(_describe_beside(trial, sides, began) for trial, sides in read)
+    trials = tuple(_describe_speeds(trial, sides, began) for trial, sides in read)
     readings = [reading for _, sides in read for reading in sides]
     return MachineOverTime(
         trials=trials,
@@ -48,7 +48,7 @@ def _list_readings(readings: CanaryReadings) -> tuple[CanaryReading, ...]:
     return tuple(reading for _, reading in readings.list_sides())
 
 
-def _describe_beside(trial: Trial, sides: Sequence[CanaryReading], began: datetime) -> TrialSpeeds:
+def _describe_speeds(trial: Trial, sides: Sequence[CanaryReading], began: datetime) -> TrialSpeeds:
     speeds = [[speed(reading) for reading in sides] for speed in CANARY_FIGURES.values()]
     return TrialSpeeds(
         at_s=(datetime.fromisoformat(trial.started_at) - began).total_seconds(),

@@ -40,7 +40,7 @@ def find_constants(
         groups: dict[tuple[tuple[str, type_level], ...], list[CellFigures]] = {}
         for cell in cells:
             values = by_key[cell.level].values
-            if cell.contestant == standing.contestant and not _is_asked_for(scenario, values):
+            if cell.contestant == standing.contestant and not _is_requested(scenario, values):
                 rest = tuple((name, value) for name, value in values.items() if name not in AMOUNTS)
                 groups.setdefault(rest, []).append(cell)
         constant += [
@@ -51,7 +51,7 @@ def find_constants(
     return tuple(constant)
 
 
-def _is_asked_for(scenario: Scenario, levels: Mapping[str, type_level]) -> bool:
+def _is_requested(scenario: Scenario, levels: Mapping[str, type_level]) -> bool:
     """Return whether the question itself has a constant time: a service time, or a link with a delay."""
     cell_settings = settings(scenario, levels)
     return cell_settings.is_impaired or cell_settings.longest_service_time_s > 0

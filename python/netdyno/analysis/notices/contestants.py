@@ -29,10 +29,10 @@ from netdyno.model.trial import Trial, Warmup
 
 def find_neighbours(ranked: Iterable[Trial]) -> Company | None:
     """Return the neighbours of a scenario's trials; None where the machine was every trial's own."""
-    besides = [trial.beside for trial in ranked]
-    neighbours = tuple(dict.fromkeys(neighbour for neighbour in besides if neighbour is not None))
-    accompanied = sum(neighbour is not None for neighbour in besides)
-    return Company(accompanied, len(besides), neighbours) if neighbours else None
+    by_trial = [trial.neighbour for trial in ranked]
+    neighbours = tuple(dict.fromkeys(neighbour for neighbour in by_trial if neighbour is not None))
+    accompanied = sum(neighbour is not None for neighbour in by_trial)
+    return Company(accompanied, len(by_trial), neighbours) if neighbours else None
 
 
 def find_added_options(scenario: Scenario, trials: Sequence[Trial]) -> tuple[AddedOption, ...]:

@@ -75,7 +75,7 @@ def decide(basis: Basis) -> Decision:
     front = tuple(standing.contestant for standing in standings if standing.rank == standings[0].rank)
     if len(front) == 1:
         trade_offs = find_trade_offs(basis.axes, among, front, basis.margin)
-        return Decision("winner", among, front, taken=front, beside=trade_offs)
+        return Decision("winner", among, front, taken=front, trade_offs=trade_offs)
     front = _put_leader_first(front, basis.family)
     undecided = tuple(name for name in front[1:] if _is_undecided(front[0], name, basis.family))
     if len(undecided) == len(front) - 1:
@@ -117,10 +117,10 @@ def _judge_tie(basis: Basis, tie: Decision) -> Decision:
         seconds_to_settle=needed * basis.block_s if needed is not None and basis.block_s is not None else None,
     )
     if not near:
-        return replace(bounded, beside=find_trade_offs(basis.axes, tie.among, tie.front[:1], basis.margin))
+        return replace(bounded, trade_offs=find_trade_offs(basis.axes, tie.among, tie.front[:1], basis.margin))
     taken, deciding = _prefer(basis.axes, near, basis.margin)
     trade_offs = find_trade_offs(basis.axes, tie.among, taken, basis.margin)
-    return replace(bounded, verdict="equal", taken=taken, by=deciding, beside=trade_offs)
+    return replace(bounded, verdict="equal", taken=taken, by=deciding, trade_offs=trade_offs)
 
 
 def compute_deficit_bound(

@@ -57,7 +57,7 @@ def find_ending(part: ScenarioTrials, *, finished: bool, time_budget_s: float | 
     return EndOfBlocks(
         why=_find_reason(part, family, goal, finished=finished),
         blocks=part.blocks,
-        asked=goal,
+        requested=goal,
         widest=widths.get(names),
         of=names,
         time_budget_s=time_budget_s,

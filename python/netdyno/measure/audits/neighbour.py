@@ -39,14 +39,14 @@ def latest_streak(trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 def is_crowded(trial: Trial) -> bool:
     """Whether other programs took more of the cores than is allowed beside the neighbour that was known, if any."""
-    return _takes_more(trial, trial.beside)
+    return _takes_more(trial, trial.neighbour)
 
 
-def _takes_more(trial: Trial, beside: Neighbour | None) -> bool:
+def _takes_more(trial: Trial, neighbour: Neighbour | None) -> bool:
     machine = trial.machine
     if machine is None:
         return False
-    limits = allowed(machine, machine.window_s, beside)
+    limits = allowed(machine, machine.window_s, neighbour)
     return machine.foreign_s > limits.foreign_s or machine.steal_s > limits.steal_s
 
 
@@ -124,7 +124,7 @@ def has_gone(trials: Sequence[Trial]) -> bool:
     """Whether the last dozen tries beside a neighbour had the machine for themselves."""
     observed = [trial for trial in trials if trial.machine is not None][-DOZEN:]
     return len(observed) == DOZEN and all(
-        trial.beside is not None and not _takes_more(trial, None) for trial in observed
+        trial.neighbour is not None and not _takes_more(trial, None) for trial in observed
     )
 
 

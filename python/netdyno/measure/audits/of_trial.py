@@ -157,12 +157,12 @@ def server_totals(
     )
 
 
-def backend(asked: int, loads: Sequence[LoadResult]) -> Audit:
+def backend(questions: int, loads: Sequence[LoadResult]) -> Audit:
     """Check that the server asked its backend for each of its replies: one that waits by itself has no pool that could
-    be exhausted. `asked`: the backend's own count."""
+    be exhausted. `questions`: the backend's own count."""
     replies = sum(load.messages.received for load in loads)
-    detail = f"{replies} replies, and the backend was asked {quantities.plural(asked, 'time')}"
-    return Audit(name="backend", passed=asked >= replies, detail=detail)
+    detail = f"{replies} replies, and the backend was asked {quantities.plural(questions, 'time')}"
+    return Audit(name="backend", passed=questions >= replies, detail=detail)
 
 
 def _counts_every_byte(load: LoadResult) -> bool:
@@ -307,12 +307,12 @@ class Allowed(NamedTuple):
     throttled_s: float
 
 
-def allowed(machine: MachineObservation, window_s: float, beside: Neighbour | None = None) -> Allowed:
-    """Return the limits in a window of this length, with the counted context switches, `beside` a neighbour that
+def allowed(machine: MachineObservation, window_s: float, neighbour: Neighbour | None = None) -> Allowed:
+    """Return the limits in a window of this length, with the counted context switches, beside a `neighbour` that
     stays."""
     all_s = machine.cores * window_s
     foreign_s = max(min(FOREIGN_SHARE * all_s, FOREIGN_MOST_CORES * window_s), FOREIGN_FLOOR_S)
-    expected_s = NEIGHBOUR_FACTOR * beside.most_cores * window_s if beside else 0.0
+    expected_s = NEIGHBOUR_FACTOR * neighbour.most_cores * window_s if neighbour else 0.0
     return Allowed(
         steal_s=max(STEAL_SHARE * all_s, STEAL_FLOOR_S) + expected_s,
         foreign_s=foreign_s + FOREIGN_SWITCH_S * machine.switches + expected_s,
@@ -326,15 +326,15 @@ def is_lost(
     policy: ForeignLoad,
     *,
     paced: bool,
-    beside: Neighbour | None = None,
+    neighbour: Neighbour | None = None,
 ) -> bool:
     """Whether a part of a window has lost more to others than the whole window may, so that the rest is not worth the
     wait."""
     if policy == "count":
         return False
-    most = allowed(machine, window_s, beside)
+    most = allowed(machine, window_s, neighbour)
     foreign = not paced and machine.foreign_s > most.foreign_s + FOREIGN_FLOOR_S
-    under_quota = beside is not None and beside.quota_cores > 0
+    under_quota = neighbour is not None and neighbour.quota_cores > 0
     held_back = not under_quota and (machine.throttled_s or 0.0) > most.throttled_s
     return foreign or held_back or machine.steal_s > most.steal_s + STEAL_FLOOR_S
 
@@ -344,17 +344,17 @@ def foreign_load(
     policy: ForeignLoad,
     *,
     paced: bool = False,
-    beside: Neighbour | None = None,
+    neighbour: Neighbour | None = None,
 ) -> tuple[Audit, ...]:
     """Check that the machine was the trial's own: the hypervisor stole no more than 2% of its cores' time, a quota held
     back no more than that, and others used no more than 3%, nor half a core, beside the kernel's own work at context
     switches. Empty where the kernel reports nothing.
     With "count" every audit passes. Foreign load is not judged over a link that the kernel paces, because its work on
-    the link belongs to no process and looks foreign. `beside` a neighbour that stays, the limits of steal and foreign
+    the link belongs to no process and looks foreign. Beside a `neighbour` that stays, the limits of steal and foreign
     load are higher by its share; a quota that stays is not judged."""
     if machine is None:
         return ()
-    stolen_limit_s, foreign_limit_s, throttled_limit_s = allowed(machine, machine.window_s, beside)
+    stolen_limit_s, foreign_limit_s, throttled_limit_s = allowed(machine, machine.window_s, neighbour)
     stolen = Audit(
         name="steal",
         passed=machine.steal_s <= stolen_limit_s,
@@ -368,7 +368,7 @@ def foreign_load(
     if paced and policy != "count":
         foreign = _excuse(foreign, "it includes the kernel's work of pacing the link")
     throttled = _audit_throttling(machine, throttled_limit_s)
-    if beside and beside.quota_cores:
+    if neighbour and neighbour.quota_cores:
         throttled = tuple(_excuse(audit, "the quota stays") for audit in throttled)
     audits = (stolen, foreign, *throttled)
     return tuple(_excuse(audit, "it is only counted") for audit in audits) if policy == "count" else audits

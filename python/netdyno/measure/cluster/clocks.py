@@ -11,15 +11,15 @@ EXCHANGES = 20
 
 
 class Exchange(Frozen):
-    """A question and its answer: `asked_ns` and `answered_ns` by this host's clock, `there_ns` by the other's."""
+    """A question and its answer: `sent_ns` and `answered_ns` by this host's clock, `there_ns` by the other's."""
 
-    asked_ns: int
+    sent_ns: int
     there_ns: int
     answered_ns: int
 
     @property
     def round_trip_ns(self) -> int:
-        return self.answered_ns - self.asked_ns
+        return self.answered_ns - self.sent_ns
 
 
 class Offset(Frozen):
@@ -33,7 +33,7 @@ def estimate_offset(exchanges: Sequence[Exchange]) -> Offset:
     """Return the offset by the shortest exchange: each of the others was delayed on one of its ways, and it is unknown
     on which. Pure."""
     best = min(exchanges, key=lambda exchange: exchange.round_trip_ns)
-    middle_ns = (best.asked_ns + best.answered_ns) // 2
+    middle_ns = (best.sent_ns + best.answered_ns) // 2
     return Offset(offset_ns=best.there_ns - middle_ns, round_trip_ns=best.round_trip_ns)
 
 
@@ -51,7 +51,7 @@ async def measure(ask: Callable[[], Awaitable[int]], limit_s: float, exchanges: 
     measured: list[Exchange] = []
     for _ in range(exchanges):
         async with asyncio.timeout(limit_s):
-            asked_ns = time.monotonic_ns()
+            sent_ns = time.monotonic_ns()
             there_ns = await ask()
-            measured.append(Exchange(asked_ns=asked_ns, there_ns=there_ns, answered_ns=time.monotonic_ns()))
+            measured.append(Exchange(sent_ns=sent_ns, there_ns=there_ns, answered_ns=time.monotonic_ns()))
     return estimate_offset(measured)

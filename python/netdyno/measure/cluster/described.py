@@ -6,6 +6,7 @@ import platform
 import socket
 from pathlib import Path
 
+from netdyno.kit.files import read_if_there
 from netdyno.measure.cluster.clocks import Offset
 from netdyno.measure.cluster.host_links import HostLink
 from netdyno.measure.machine import topology
@@ -63,16 +64,9 @@ def describe(
         realtime=realtime,
         is_busy=is_busy,
         findings=findings,
-        boot=_read_boot_id(),
+        boot=read_if_there(BOOT_ID),
         harness=harness,
     )
-
-
-def _read_boot_id() -> str:
-    try:
-        return BOOT_ID.read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
 
 
 def choose_default_cores(role: str, alike: tuple[int, ...]) -> tuple[int, ...]:

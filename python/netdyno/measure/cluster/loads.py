@@ -95,7 +95,7 @@ class _DistributedLoad:
         self._parts = Parts(len(hosts))
         self._ended: dict[int, LoadEnded] = {}
         self._before: list[Offset] = []
-        self._has_told_sent = False
+        self._has_passed_sent = False
         self._last = b""
 
     async def make(self, requests: Sequence[PartRequest]) -> bytes:
@@ -137,9 +137,9 @@ class _DistributedLoad:
 
     async def _tell_sent(self) -> None:
         """In a chat, send all hosts the total that was sent, once it is known."""
-        if self._has_told_sent or (sent := self._parts.all_sent) is None:
+        if self._has_passed_sent or (sent := self._parts.all_sent) is None:
             return
-        self._has_told_sent = True
+        self._has_passed_sent = True
         for number, host in enumerate(self._hosts):
             if number not in self._ended:
                 await host.say({"sent": sent})

@@ -97,7 +97,7 @@ def _make_trial(request: TrialRequest, folder: Path) -> TrialDone:
     pinning = request.ground.pinning
     cores = place_canary(pinning.server, is_load=False, realtime=pinning.realtime)
     canary = Canary(canary_path(build_dir()), cores, folder)
-    trial = canary.beside(lambda: run_trial(request.cell, request.scenario, server, context))
+    trial = canary.measure_around(lambda: run_trial(request.cell, request.scenario, server, context))
     trial = msgspec.structs.replace(trial, canaries=results.canaries)
     log = folder / trial.log
     return TrialDone(trial=trial, log=log.read_text(encoding="utf-8", errors="replace") if trial.log else "")

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from netdyno.kit.files import read_if_there
 from netdyno.measure.machine import cpu_quota
 from netdyno.measure.machine.cpu_quota import ReadText
 from netdyno.model.observation import QuotaUse
@@ -75,14 +76,14 @@ class ControlGroup:
 
     def read_quota_use(self) -> QuotaUse | None:
         """Return what its quota has done so far; None without one."""
-        texts = (cpu_quota.read_file(str(folder / "cpu.stat")) for folder in self._folders)
+        texts = (read_if_there(folder / "cpu.stat") for folder in self._folders)
         return next((use for text in texts if (use := parse_quota_use(text)) is not None), None)
 
     def count_killed(self) -> int:
         """Count the processes that the kernel has killed at its memory limit: `oom_kill` of memory.events, or of
         memory.oom_control in version 1."""
         files = [folder / name for folder in self._folders for name in ("memory.events", "memory.oom_control")]
-        lines = [line.split() for file in files for line in cpu_quota.read_file(str(file)).splitlines()]
+        lines = [line.split() for file in files for line in read_if_there(file).splitlines()]
         return sum(int(words[1]) for words in lines if words[0] == "oom_kill")
 
     def remove(self) -> None:
@@ -90,7 +91,7 @@ class ControlGroup:
         deadline = time.monotonic() + REMOVAL_S
         for folder in self._folders:
             while not _try_remove(folder) and time.monotonic() < deadline:
-                for pid in cpu_quota.read_file(str(folder / "cgroup.procs")).split():
+                for pid in read_if_there(folder / "cgroup.procs").split():
                     with suppress(ProcessLookupError):
                         os.kill(int(pid), signal.SIGKILL)
                 time.sleep(0.001)
@@ -117,7 +118,7 @@ def subtract(before: QuotaUse | None, after: QuotaUse | None) -> QuotaUse | None
 
 
 @contextmanager
-def make_group(limits: Limits, read: ReadText = cpu_quota.read_file) -> Iterator[ControlGroup]:
+def make_group(limits: Limits, read: ReadText = read_if_there) -> Iterator[ControlGroup]:
     """Make the groups that have these limits, below those of this process; they are removed afterwards. Raises
     NoControlGroupError."""
     group = ControlGroup(_make_folders(limits, read))

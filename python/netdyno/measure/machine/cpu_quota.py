@@ -6,8 +6,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import NamedTuple
+
+from netdyno.kit.files import read_if_there
 
 ReadText = Callable[[str], str]
 """A function that reads a small file by its path; empty where it is missing or may not be read."""
@@ -24,21 +26,13 @@ class Throttled(NamedTuple):
     seconds: float
 
 
-def read_file(path: str) -> str:
-    """Read a file of this machine."""
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def find_tightest_quota(read: ReadText = read_file) -> float | None:
+def find_tightest_quota(read: ReadText = read_if_there) -> float | None:
     """Return the cores' worth of CPU time that the tightest level leaves; None where none of them limits it."""
     quotas = [quota for folder in group_folders(read) if (quota := _read_quota(folder, read)) is not None]
     return min(quotas, default=None)
 
 
-def find_stat_files(read: ReadText = read_file) -> tuple[str, ...]:
+def find_stat_files(read: ReadText = read_if_there) -> tuple[str, ...]:
     """Return the paths of cpu.stat of the levels that count how they are held back."""
     files = (f"{folder}/cpu.stat" for folder in group_folders(read))
     return tuple(file for file in files if parse_stat(read(file)) is not None)
@@ -50,7 +44,7 @@ def find_own_stat_files() -> tuple[str, ...]:
     return find_stat_files()
 
 
-def sum_throttling(files: Sequence[str], read: ReadText = read_file) -> Throttled | None:
+def sum_throttling(files: Sequence[str], read: ReadText = read_if_there) -> Throttled | None:
     """Add up the counters of these levels; None where there is none. A moment at which two of them hold it back counts
     twice."""
     counted = [stat for file in files if (stat := parse_stat(read(file))) is not None]
@@ -69,13 +63,13 @@ def parse_stat(text: str) -> Throttled | None:
     return None
 
 
-def group_folders(read: ReadText = read_file) -> tuple[str, ...]:
+def group_folders(read: ReadText = read_if_there) -> tuple[str, ...]:
     """Find the folders of this process's groups that may limit its CPU time, from its own up to the root of each mount.
     Of several mounts of a hierarchy the first counts."""
     return tuple(folder for folders in list_levels(_CPU, read).values() for folder in folders)
 
 
-def list_levels(controller: str, read: ReadText = read_file) -> dict[str, list[str]]:
+def list_levels(controller: str, read: ReadText = read_if_there) -> dict[str, list[str]]:
     """List the folders of this process's groups by hierarchy: the controller of version 1, or "" of version 2."""
     folders_of: dict[str, list[str]] = {}
     for hierarchy, root, mounted in _parse_mounts(read("/proc/self/mountinfo"), controller):

@@ -187,13 +187,7 @@ def _read_used_s(pid: int) -> float:
     """Return the CPU time of a process and the children that it has waited for; 0 once it is gone, as its parent then
     has the time."""
     try:
-        stat = server_proc.read_file(f"/proc/{pid}/stat")
-        return time.clock_gettime(server_proc.cpu_clock(pid)) + _parse_child_ticks(stat) / _TICKS_PER_S
+        reaped_s = server_proc.read_reaped_s(pid)
+        return time.clock_gettime(server_proc.cpu_clock(pid)) + reaped_s
     except OSError:
         return 0.0
-
-
-def _parse_child_ticks(stat: bytes) -> int:
-    """Parse the sum of cutime and cstime in /proc/PID/stat (proc_pid_stat(5)). Pure."""
-    fields = stat.rpartition(b")")[2].split()
-    return int(fields[13]) + int(fields[14])

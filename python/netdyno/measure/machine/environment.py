@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netdyno.kit import git, quantities
+from netdyno.kit.files import read_if_there
 from netdyno.kit.paths import IS_INSTALLED, ROOT
 from netdyno.kit.version import VERSION
 from netdyno.measure.machine import program_settings, topology
@@ -111,22 +112,22 @@ def describe_run(experiment: Experiment, pinning: Pinning) -> Environment:
 
 
 def _read_machine() -> Environment:
-    cpuinfo = _read_text(Path("/proc/cpuinfo"))
+    cpuinfo = read_if_there(Path("/proc/cpuinfo"))
     return {
         "kernel": platform.release(),
         "kernel_version": platform.version(),
-        "kernel_command_line": select_boot_options(_read_text(Path("/proc/cmdline"))),
-        "system": parse_os_name(_read_text(Path("/etc/os-release"))),
+        "kernel_command_line": select_boot_options(read_if_there(Path("/proc/cmdline"))),
+        "system": parse_os_name(read_if_there(Path("/etc/os-release"))),
         "architecture": platform.machine(),
         "cpu_model": parse_cpu_model(cpuinfo),
         "cpu_hypervisor": " hypervisor" in cpuinfo,
         "cores_online": os.cpu_count() or 0,
         "cores_allowed": len(os.sched_getaffinity(0)),
-        "smt": _read_text(_CPU / "smt" / "control"),
-        "governor": _read_text(_CPU / "cpu0/cpufreq/scaling_governor")
+        "smt": read_if_there(_CPU / "smt" / "control"),
+        "governor": read_if_there(_CPU / "cpu0/cpufreq/scaling_governor")
         or "none (the kernel has no frequency control here)",
-        "boost": _read_text(_CPU / "cpufreq/boost"),
-        "clocksource": _read_text(_SYS / "clocksource/clocksource0/current_clocksource"),
+        "boost": read_if_there(_CPU / "cpufreq/boost"),
+        "clocksource": read_if_there(_SYS / "clocksource/clocksource0/current_clocksource"),
         "mitigations": list_mitigations(_CPU / "vulnerabilities"),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "load_average_1min": os.getloadavg()[0],
@@ -151,7 +152,7 @@ def _read_limits() -> Environment:
 
 def read_sysctl(name: str) -> str:
     """Read a sysctl's value, blanks single; empty where this kernel does not have it."""
-    return " ".join(_read_text(Path("/proc/sys") / name.replace(".", "/")).split())
+    return " ".join(read_if_there(Path("/proc/sys") / name.replace(".", "/")).split())
 
 
 def parse_os_name(os_release: str) -> str:
@@ -168,12 +169,12 @@ def parse_cpu_model(cpuinfo: str) -> str:
 
 def list_mitigations(folder: Path) -> list[str]:
     """List the kernel's text on each weakness that affects this CPU."""
-    weaknesses = [(path.name, _read_text(path)) for path in sorted(folder.glob("*"))]
+    weaknesses = [(path.name, read_if_there(path)) for path in sorted(folder.glob("*"))]
     return [f"{name}: {text}" for name, text in weaknesses if text and text != "Not affected"]
 
 
 def _read_toolchain(build: Path) -> Environment:
-    cache = parse_cmake_cache(_read_text(build / "CMakeCache.txt"))
+    cache = parse_cmake_cache(read_if_there(build / "CMakeCache.txt"))
     compiler = cache.get("CMAKE_CXX_COMPILER", "")
     build_type = cache.get("CMAKE_BUILD_TYPE", "")
     flags = (cache.get("CMAKE_CXX_FLAGS", ""), cache.get(f"CMAKE_CXX_FLAGS_{build_type.upper()}", ""))
@@ -222,7 +223,7 @@ def parse_cmake_cache(text: str) -> dict[str, str]:
 @functools.cache
 def list_libraries(package_list: Path) -> tuple[str, ...]:
     """Return the installed versions of the C++ libraries on the project's package list (Debian and Ubuntu)."""
-    names = [line.split("#")[0].strip() for line in _read_text(package_list).splitlines()]
+    names = [line.split("#")[0].strip() for line in read_if_there(package_list).splitlines()]
     packages = [name for name in names if name.endswith("-dev")]
     if not packages:
         return ()
@@ -234,7 +235,7 @@ def read_commit(root: Path = ROOT) -> Environment:
     """Return the commit of this tree, and whether it was changed since; where it cannot be read, git's own reason.
     A wheel has a file with that of its build."""
     if IS_INSTALLED:
-        return {"git_commit": _read_text(root / "commit")}
+        return {"git_commit": read_if_there(root / "commit")}
     if shutil.which("git") is None:
         return {"git_commit": "unknown (git is not installed)"}
     try:
@@ -247,14 +248,6 @@ def read_commit(root: Path = ROOT) -> Environment:
         first = next(iter(done.stderr.strip().splitlines()), f"git ended with exit code {done.returncode}")
         return {"git_commit": f"unknown ({first})"}
     return {"git_commit": done.stdout.strip(), "git_dirty": bool(status.stdout.strip())}
-
-
-def _read_text(path: Path) -> str:
-    """Read a small file of the kernel's, stripped; empty where it is missing or may not be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
 
 
 def _read_output(command: Sequence[str]) -> str:

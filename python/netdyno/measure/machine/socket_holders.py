@@ -12,13 +12,17 @@ from pathlib import Path
 
 import msgspec
 
-from netdyno.measure.machine import server_proc, server_processes
+from netdyno.measure.machine import cpu_users, server_proc, server_processes
 from netdyno.measure.machine.server_processes import Origin
 from netdyno.model.own_requests import AT_FILE
 
 TABLES = ("tcp", "tcp6", "udp", "udp6")
-_ESTABLISHED = "01"
-"""A state of the tables: TCP_ESTABLISHED of the kernel's tcp_states.h."""
+_ESTABLISHED, _LISTENS = "01", "0A"
+"""States of the tables: TCP_ESTABLISHED and TCP_LISTEN of the kernel's tcp_states.h."""
+_ACCEPTS = 0x10000
+"""A flag of /proc/net/unix: __SO_ACCEPTCON of the kernel's net.h."""
+PASSES_ON = frozenset({"docker-proxy", "rootlesskit", "rootlessport", "slirp4netns", "pasta"})
+"""Programs that listen for a container and pass on what arrives: the server is in a network of its own."""
 _NO_PROCESS = "0"
 """The inode of a socket that no process has open any more."""
 
@@ -44,6 +48,35 @@ def find_elsewhere(origin: Origin, net: Path, endpoint: str) -> tuple[int, ...]:
     return tuple(sorted(pid for pid in holders if parents.get(pid) not in holders))
 
 
+def find_serving(stand_in: int, started: int, net: Path, endpoint: str) -> int | None:
+    """Return the process that serves where a stand-in has `started` one: that where it listens itself or nothing can be
+    read, else the first of the family that listens, which it has detached or had a daemon start. Where it started none
+    (`started` is the stand-in itself), the first of those that listen. None where that is not known: it may not be
+    read, it only passes on to another network, or several are not of one family. Our own ancestors are not taken for
+    it, for the load is of that family, too."""
+    inodes = _find_listeners(net, endpoint)
+    holders = find_holders(inodes)
+    has_started = started != stand_in
+    if started in holders or (has_started and not inodes):
+        return started
+    parents = server_proc.read_parents()
+    holders -= {*list_ancestors(stand_in, parents)}
+    first = [pid for pid in holders if parents.get(pid) not in holders]
+    serving = first[0] if len(first) == 1 else None
+    if has_started and any(stand_in in list_ancestors(pid, parents) for pid in holders):
+        return serving or started
+    return None if serving is None or cpu_users.read_name(serving) in PASSES_ON else serving
+
+
+def _find_listeners(net: Path, endpoint: str) -> set[str]:
+    """Return the inodes of the sockets that listen at this endpoint."""
+    address, _, file = endpoint.partition(AT_FILE)
+    if file:
+        return _find_file_sockets(net, file, _ACCEPTS)
+    places = format_places(address)
+    return {row.inode for row in read_rows(net) if row.local in places and row.state == _LISTENS}
+
+
 def list_ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
     """Yield a process, its parent, and so on. Pure."""
     while pid:
@@ -62,11 +95,12 @@ def find_server_holders(net: Path, endpoint: str) -> set[int]:
     return find_holders({row.inode for row in rows if row.local in places and row.inode != _NO_PROCESS})
 
 
-def _find_file_sockets(net: Path, file: str) -> set[str]:
-    """Return the inodes of the sockets of a file: the one that listens there, and those that it accepted."""
+def _find_file_sockets(net: Path, file: str, flags: int = 0) -> set[str]:
+    """Return the inodes of the sockets of a file: the one that listens there, and those that it accepted; or those with
+    certain flags."""
     with suppress(OSError):
         rows = [line.split(maxsplit=7) for line in (net / "unix").read_text().splitlines()[1:]]
-        return {row[6] for row in rows if len(row) == 8 and row[7] == file}
+        return {row[6] for row in rows if len(row) == 8 and row[7] == file and int(row[3], 16) & flags == flags}
     return set()
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from netdyno.kit import quantities
+from netdyno.kit.files import read_if_there
 from netdyno.measure.machine import cpu_quota
 from netdyno.model.observation import Pinning
 
@@ -76,22 +77,22 @@ def read(root: Path | None = None) -> Topology:
     nodes = {
         cpu: int(path.name[len("node") :])
         for path in (root / "sys/devices/system/node").glob("node[0-9]*")
-        for cpu in parse_list(_read_text(path / "cpulist"))
+        for cpu in parse_list(read_if_there(path / "cpulist"))
     }
     kinds = _read_kinds(root, allowed)
     return Topology(
         processors=tuple(
             Processor(
                 cpu=cpu,
-                core=parse_list(_read_text(root / _CPU / f"cpu{cpu}/topology/thread_siblings_list")) or (cpu,),
-                package=int(_read_text(root / _CPU / f"cpu{cpu}/topology/physical_package_id") or 0),
+                core=parse_list(read_if_there(root / _CPU / f"cpu{cpu}/topology/thread_siblings_list")) or (cpu,),
+                package=int(read_if_there(root / _CPU / f"cpu{cpu}/topology/physical_package_id") or 0),
                 node=nodes.get(cpu, 0),
                 kind=kinds[cpu],
             )
             for cpu in allowed
         ),
-        isolated=frozenset(parse_list(_read_text(root / _CPU / "isolated"))),
-        quota=cpu_quota.find_tightest_quota(lambda path: cpu_quota.read_file(str(root / path.lstrip("/")))),
+        isolated=frozenset(parse_list(read_if_there(root / _CPU / "isolated"))),
+        quota=cpu_quota.find_tightest_quota(lambda path: read_if_there(root / path.lstrip("/"))),
     )
 
 
@@ -208,9 +209,9 @@ def _collect_packages(sides: Sequence[Sequence[Core]]) -> set[int]:
 def _read_allowed(root: Path) -> tuple[int, ...]:
     """Read the online processors that this process may use. Cpus_allowed_list holds what cpusets and taskset leave,
     processors that are offline included."""
-    for line in _read_text(root / "proc/self/status").splitlines():
+    for line in read_if_there(root / "proc/self/status").splitlines():
         if line.startswith("Cpus_allowed_list:"):
-            offline = parse_list(_read_text(root / _CPU / "offline"))
+            offline = parse_list(read_if_there(root / _CPU / "offline"))
             return tuple(cpu for cpu in parse_list(line.partition(":")[2].strip()) if cpu not in offline)
     return tuple(sorted(os.sched_getaffinity(0)))  # the kernel hides it (gVisor)
 
@@ -218,11 +219,11 @@ def _read_allowed(root: Path) -> tuple[int, ...]:
 def _read_kinds(root: Path, cpus: Sequence[int]) -> dict[int, int]:
     """Return the kind of each processor. The kernel shows it for Intel's hybrids by two performance counter units
     (intel-hybrid in the documentation of perf), for others by cpu_capacity; without both, the highest clock decides."""
-    slow = set(parse_list(_read_text(root / "sys/devices/cpu_atom/cpus")))
-    if slow and _read_text(root / "sys/devices/cpu_core/cpus"):
+    slow = set(parse_list(read_if_there(root / "sys/devices/cpu_atom/cpus")))
+    if slow and read_if_there(root / "sys/devices/cpu_core/cpus"):
         return _rank_speeds({cpu: 1 if cpu in slow else 2 for cpu in cpus})
     for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq"):
-        speeds = {cpu: int(_read_text(root / _CPU / f"cpu{cpu}" / name) or 0) for cpu in cpus}
+        speeds = {cpu: int(read_if_there(root / _CPU / f"cpu{cpu}" / name) or 0) for cpu in cpus}
         if all(speeds.values()) and len(set(speeds.values())) > 1:
             return _rank_speeds(speeds)
     return dict.fromkeys(cpus, 0)
@@ -234,7 +235,3 @@ def _rank_speeds(speeds: Mapping[int, int]) -> dict[int, int]:
         if not fastest or speed < ALIKE * fastest[-1]:
             fastest.append(speed)
     return {cpu: sum(speed < ALIKE * speed_of_kind for speed_of_kind in fastest) for cpu, speed in speeds.items()}
-
-
-def _read_text(path: Path) -> str:
-    return cpu_quota.read_file(str(path))

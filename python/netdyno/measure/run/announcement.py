@@ -18,19 +18,19 @@ def format_announcement(
     experiment: Experiment,
     servers: plan.ContestantsByName,
     clients: plan.ContestantsByName = MappingProxyType({}),
-    beside_s: float = 0.0,
+    traces_s: float = 0.0,
     *,
     begins: datetime,
     over: Sequence[str] = (),
 ) -> str:
-    """Announce the questions of a run, its trials, its duration with `beside_s` for work beside the trials, and the
+    """Announce the questions of a run, its trials, its duration with `traces_s` for work beside the trials, and the
     expected time of its end."""
     cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in levels.combinations(scenario))
     budget_s = experiment.time_budget_s
     shortest = blocks.replace_fewest(experiment) if budget_s is None else experiment
     longest = blocks.replace_most(experiment)
     seconds, most_seconds = (
-        plan.estimate_seconds(planned, servers, clients) + beside_s for planned in (shortest, longest)
+        plan.estimate_seconds(planned, servers, clients) + traces_s for planned in (shortest, longest)
     )
     if budget_s is not None:
         most_seconds = max(seconds, min(most_seconds, budget_s))
@@ -42,19 +42,19 @@ def format_announcement(
     precise = any(scenario.precision is not None for scenario in experiment.scenarios)
     if budget_s is not None and longest.blocks > experiment.blocks and not precise and not experiment.flips:
         number = f"{experiment.blocks} or more blocks"
-        expected_s, limit_s = max(seconds, budget_s + beside_s), experiment.time_limit_s
+        expected_s, limit_s = max(seconds, budget_s + traces_s), experiment.time_limit_s
         takes, ends = f"about {format_clock(expected_s)}", f"at about {clock_after(begins, expected_s)}"
         if limit_s is not None and limit_s <= expected_s:  # a gate, which ends when it has decided
             takes, ends = f"up to {format_clock(limit_s)}", f"at the latest at {clock_after(begins, limit_s)}"
         elif limit_s is not None:
             takes += f", up to {format_clock(limit_s)} on a disturbed machine"
-            ends += f", at the latest at {clock_after(begins, limit_s + beside_s)}"
+            ends += f", at the latest at {clock_after(begins, limit_s + traces_s)}"
     elif experiment.flips:
         number = f"{experiment.blocks} or more blocks"
         takes, ends = f"at least {format_clock(seconds)}", f"not before {clock_after(begins, seconds)}"
         if budget_s is not None:
-            takes = f"at most {format_clock(max(seconds, budget_s + beside_s))}"
-            ends = f"at the latest at {clock_after(begins, max(seconds, budget_s + beside_s))}"
+            takes = f"at most {format_clock(max(seconds, budget_s + traces_s))}"
+            ends = f"at the latest at {clock_after(begins, max(seconds, budget_s + traces_s))}"
     elif longest.blocks > shortest.blocks:
         number = f"{shortest.blocks} to {quantities.plural(longest.blocks, 'block')}"
         takes = f"between {format_clock(seconds)} and {format_clock(most_seconds)}"

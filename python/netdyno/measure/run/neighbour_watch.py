@@ -28,7 +28,7 @@ class NeighbourWatch:
     ) -> None:
         """`trials` are the stored ones. `look_now` watches the machine while no trial runs."""
         ran = [trial for trial in trials if trial.status != "skipped"]
-        self.present: Neighbour | None = max(ran, key=lambda trial: trial.started_at).beside if ran else None
+        self.present: Neighbour | None = max(ran, key=lambda trial: trial.started_at).neighbour if ran else None
         self._policy = foreign_load
         self._look = look_now
         self._trials: list[Trial] = []

@@ -166,13 +166,13 @@ def look_further(so_far: SoFar) -> Iterator[Proposal]:
         return
     scenarios = {scenario.name: scenario for scenario in so_far.below_budget if scenario.precision is None}
     judged = outcomes.judged(so_far.run)
-    wishes = sorted(
+    candidates = sorted(
         (count * so_far.block_s[name], name, count)
         for name, scenario in scenarios.items()
         for count in _count_needed(judged, scenario)
     )
     room_s, chosen = SHARE_OF_BUDGET * experiment.time_budget_s, dict[str, int]()
-    for seconds, name, count in wishes:
+    for seconds, name, count in candidates:
         if name not in chosen and seconds <= room_s:
             chosen[name] = count
             room_s -= seconds

@@ -89,9 +89,9 @@ def execute(
     run = preparation.begin_run(run_id, folder, experiment, facts | {"trace": trace}, servers, clients)
     with write.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.plan_tasks(experiment, servers_by_name, context.clients, trace)
-        beside_s = traced.estimate_seconds(to_trace)
+        traces_s = traced.estimate_seconds(to_trace)
         display.begin(
-            format_announcement(experiment, servers_by_name, context.clients, beside_s, begins=begins, over=run.links)
+            format_announcement(experiment, servers_by_name, context.clients, traces_s, begins=begins, over=run.links)
         )
         for text in first.failures.values():
             display.note(text)
@@ -241,7 +241,7 @@ class Execution:
         return 0
 
     def _divide_group(
-        self, group: Sequence[plan.Cell], schedule: Schedule, beside: Neighbour | None
+        self, group: Sequence[plan.Cell], schedule: Schedule, neighbour: Neighbour | None
     ) -> list[tuple[tuple[plan.Cell, ...], str]]:
         """Return the cells of a group that take turns, then each of the others by itself, with the reason."""
         if self.is_search:
@@ -265,7 +265,7 @@ class Execution:
             why = side_by_side.BEHIND
         elif level in side_by_side.find_rotating(schedule.trials):
             why = side_by_side.ROTATING
-        elif beside is not None and beside.quota_cores:
+        elif neighbour is not None and neighbour.quota_cores:
             why = side_by_side.QUOTA
         else:
             why = side_by_side.explain_alone(scenario, settings(scenario, group[0].levels), contestants)
@@ -292,7 +292,7 @@ class Execution:
             return [record_skip(cell, why)]
         if hosts is not None:
             return [hosts.trial(cell, scenario, context.warmups.get(key(cell)))]
-        return [self.canary.beside(partial(run_trial, cell, scenario, server, context))]
+        return [self.canary.measure_around(partial(run_trial, cell, scenario, server, context))]
 
     def _trace_calls(self) -> int:
         """Trace system calls after the trials. Returns 0, or the exit code of the signal that cut it short."""

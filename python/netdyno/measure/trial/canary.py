@@ -39,7 +39,7 @@ class Canary:
         self._last: CanaryReading | None = None
         self._last_at = -math.inf
 
-    def beside(self, run: Callable[[], Trial]) -> Trial:
+    def measure_around(self, run: Callable[[], Trial]) -> Trial:
         """Run a trial between two readings, and add them to it. A skipped trial ran nothing and has none."""
         begun = self.begin()
         trial = run()

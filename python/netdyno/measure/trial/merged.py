@@ -21,6 +21,7 @@ from netdyno.model.load_result import (
     Part,
     Requests,
     TimeSeries,
+    summarise,
 )
 
 AddedCounts = TypeVar("AddedCounts", bound=msgspec.Struct)
@@ -108,7 +109,8 @@ def _pool_clients(reports: Sequence[ClientReport]) -> ClientReport:
 def merge_distributions(distributions: Sequence[Distribution]) -> Distribution:
     """Merge several distributions into that of all their values."""
     sum_ns = sum(distribution.mean * distribution.count for distribution in distributions)
-    return _build_distribution(_merge_histograms([distribution.histogram for distribution in distributions]), sum_ns)
+    merged_histogram = _merge_histograms([distribution.histogram for distribution in distributions])
+    return summarise(merged_histogram, sum_ns / merged_histogram.count if merged_histogram.count else 0.0)
 
 
 def _merge_histograms(texts: Sequence[str]) -> Histogram:
@@ -117,20 +119,6 @@ def _merge_histograms(texts: Sequence[str]) -> Histogram:
     for value, count in zip(values.highest.tolist(), values.counts.tolist(), strict=True):
         merged_histogram.record(value, int(count))
     return merged_histogram
-
-
-def _build_distribution(histogram: Histogram, sum_ns: float) -> Distribution:
-    p50, p90, p99, p999, longest = histogram.percentiles(50, 90, 99, 99.9, 100)
-    return Distribution(
-        count=histogram.count,
-        mean=sum_ns / histogram.count if histogram.count else 0.0,
-        p50=p50,
-        p90=p90,
-        p99=p99,
-        p999=p999,
-        max=longest,
-        histogram=histogram.encode(),
-    )
 
 
 def _add_fields(counters: Sequence[AddedCounts]) -> AddedCounts:

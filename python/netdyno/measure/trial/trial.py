@@ -17,7 +17,7 @@ import msgspec
 from netdyno.kit import quantities, url
 from netdyno.kit.units import utc_now
 from netdyno.measure.audits import of_trial as audits
-from netdyno.measure.machine import control_group, jit, orphans, server_proc
+from netdyno.measure.machine import control_group, jit, orphans, server_proc, socket_holders
 from netdyno.measure.machine.control_group import ControlGroup, Limits, NoControlGroupError
 from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, derive_terms, make_network
 from netdyno.measure.machine.pinning import apply_placement, count_generator_cores, count_server_cores
@@ -156,7 +156,7 @@ def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: Tri
         pinning=_choose_pinning(contestant, context),
         log=str(path),
         warmup=warmup,
-        beside=context.neighbour,
+        neighbour=context.neighbour,
     )
     return PreparedTrial(cell, cell_settings, contestant, context, base, TrialLog(context.folder / path))
 
@@ -179,7 +179,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: T
         log.note(f"skipped: {missing}")
         return msgspec.structs.replace(base, reason=str(missing))
     except WindowLostError as lost:
-        judged = audits.foreign_load(lost.machine, context.foreign_load, beside=context.neighbour)
+        judged = audits.foreign_load(lost.machine, context.foreign_load, neighbour=context.neighbour)
         return record_loss(prepared, lost.machine, judged, time.monotonic() - started)
     except TrialError as failure:
         return fail(prepared, failure, time.monotonic() - started)
@@ -277,7 +277,7 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
                 window_s=cell_settings.duration_s,
                 policy=context.foreign_load,
                 paced=network.paced,
-                beside=context.neighbour,
+                neighbour=context.neighbour,
             ),
             group=group,
         )
@@ -290,15 +290,15 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
             raise generate.name_end(error, server) from None
         if closing.ended == describe_exit(KILLED) and group.count_killed():
             closing = msgspec.structs.replace(closing, ended=describe_memory_kill(cell_settings))
-        asked = backend.end() if backend else None
+        questions = backend.end() if backend else None
     relay = network.relay.end() if network.relay else None
     observed = _find_observation(watch, load, closing)
     machine = watch.machine()
     judged = judge(prepared, ready, load, closing, observed, machine, left_programs, paced=network.paced)
     if relay:
         judged = (*judged, audits.link(relay, cell_settings.link_delay_s))
-    if asked is not None:
-        judged = (*judged, audits.backend(asked, (load, *([closing.check] if closing.check else []))))
+    if questions is not None:
+        judged = (*judged, audits.backend(questions, (load, *([closing.check] if closing.check else []))))
     reported = observed if ready.observed else None
     return TrialMeasurements(
         load=load, server=reported, machine=machine, kernel=watch.kernel(), relay=relay, audits=judged
@@ -448,7 +448,7 @@ def judge(
         audits.left_behind(left_programs, left_by_stand_in),
         *([] if closing.ended else [audits.server_alive(closing.check, closing.check_error)]),
         *_judge_observation(observed, load, ready, cell_settings),
-        *audits.foreign_load(machine, context.foreign_load, paced=paced, beside=context.neighbour),
+        *audits.foreign_load(machine, context.foreign_load, paced=paced, neighbour=context.neighbour),
     ]
     loads = [load, *([closing.check] if closing.check else [])]
     counted = cell_settings.failed_connects == "count"
@@ -604,7 +604,11 @@ def wait_ready(
         )
     if contestant.own is None and ready.pid not in server_proc.find_family(server.pid):
         raise ServerError(f"the server's ready line names process {ready.pid}, which is not the server's")
-    return msgspec.structs.replace(ready, endpoint=find_target(contestant, endpoint))
+    ready = msgspec.structs.replace(ready, endpoint=find_target(contestant, endpoint))
+    if not contestant.has_stand_in:
+        return ready
+    serving = socket_holders.find_serving(server.pid, ready.pid, network.counters, ready.endpoint)
+    return msgspec.structs.replace(ready, pid=serving or ready.pid, observed=serving is not None)
 
 
 def shut_down(server: Process, lines: LineReader, context: TrialContext) -> tuple[str, str]:

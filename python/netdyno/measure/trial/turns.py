@@ -73,32 +73,32 @@ def run_in_turns(group: Sequence[tuple[Cell, Contestant]], scenario: Scenario, c
     KeyboardInterrupt and faults of the harness itself."""
     began = time.monotonic()
     prepared = [prepare(cell, scenario, contestant, context) for cell, contestant in group]
-    stands = [Stand(preparation) for preparation in prepared if isinstance(preparation, PreparedTrial)]
-    if not stands:
+    contenders = [Contender(preparation) for preparation in prepared if isinstance(preparation, PreparedTrial)]
+    if not contenders:
         return [preparation for preparation in prepared if isinstance(preparation, Trial)]
-    turns = Turns(stands, context)
+    turns = Turns(contenders, context)
     with (
-        orphans.end(lambda names: stands[0].note(audits.left_behind(names).detail)) as left_programs,
+        orphans.end(lambda names: contenders[0].note(audits.left_behind(names).detail)) as left_programs,
         ExitStack() as cleanup,
     ):
-        for stand in stands:
-            cleanup.callback(stand.close)
-        for step in (Stand.start_server, Stand.connect, Stand.warm_up):
-            attempt(stands, step)
+        for contender in contenders:
+            cleanup.callback(contender.close)
+        for step in (Contender.start_server, Contender.connect, Contender.warm_up):
+            attempt(contenders, step)
         turns.take_all()
-        for step in (Stand.end_load, Stand.end_server):
-            attempt(stands, step, also_over=True)
-    seconds = (time.monotonic() - began) / len(stands)
-    concluded = iter(judge_together([stand.conclude(turns, left_programs, seconds) for stand in stands]))
+        for step in (Contender.end_load, Contender.end_server):
+            attempt(contenders, step, also_over=True)
+    seconds = (time.monotonic() - began) / len(contenders)
+    concluded = iter(judge_together([contender.conclude(turns, left_programs, seconds) for contender in contenders]))
     return [preparation if isinstance(preparation, Trial) else next(concluded) for preparation in prepared]
 
 
-def attempt(stands: Sequence[Stand], step: Callable[[Stand], None], *, also_over: bool = False) -> None:
-    """Take a step with each stand that has not failed; `also_over`: even if its load is over. Each fails by itself."""
-    for stand in stands:
-        if stand.takes_turns or (also_over and stand.failure is None):
-            with stand.may_fail():
-                step(stand)
+def attempt(contenders: Sequence[Contender], step: Callable[[Contender], None], *, also_over: bool = False) -> None:
+    """Take a step with each contender that has not failed; `also_over`: even if its load is over. Each fails alone."""
+    for contender in contenders:
+        if contender.takes_turns or (also_over and contender.failure is None):
+            with contender.may_fail():
+                step(contender)
 
 
 def judge_together(trials: Sequence[Trial]) -> list[Trial]:
@@ -213,7 +213,7 @@ class Edges(NamedTuple):
     end: dict[int, float]
 
 
-class Stand:
+class Contender:
     """A contestant with its own load, beside the others of its group."""
 
     server: Process
@@ -227,7 +227,7 @@ class Stand:
         self._has_begun = False
         self.division: Slices = divide(prepared.settings.duration_s)
         self.slices: list[Slice] = []
-        self.busy_beside_s = 0.0
+        self.busy_in_others_s = 0.0
         """CPU of this contestant and its load in the slices of others."""
         self._members: tuple[int, ...] = ()
         self._cpu_after_slice: Mapping[int, ProcessCpu] = {}
@@ -292,9 +292,9 @@ class Stand:
         self.watch.window_start()
         self._has_begun = True
 
-    def take_slice(self, turn: int, place: int, beside: Sequence[Stand]) -> bool:
+    def take_slice(self, turn: int, place: int, rivals: Sequence[Contender]) -> bool:
         """Take the slice at this place of a turn; return whether it took place."""
-        before, before_beside = self.read_server_cpu(), [stand.read_cpu() for stand in beside]
+        before, rivals_before = self.read_server_cpu(), [contender.read_cpu() for contender in rivals]
         self._charge_later(before)
         kernel = self.watch.take_kernel()
         harness_s = time.process_time()
@@ -305,11 +305,11 @@ class Stand:
         self._readings.append(SliceReading(max(0.0, over_s), harness_s, kernel, self.watch.take_kernel()))
         after = self.read_server_cpu()
         others_s = [
-            server_processes.sum_used_s(read, stand.read_cpu())
-            for stand, read in zip(beside, before_beside, strict=True)
+            server_processes.sum_used_s(read, contender.read_cpu())
+            for contender, read in zip(rivals, rivals_before, strict=True)
         ]
-        for stand, used in zip(beside, others_s, strict=True):
-            stand.busy_beside_s += used
+        for contender, used in zip(rivals, others_s, strict=True):
+            contender.busy_in_others_s += used
         cpu_s, self._cpu_after_slice = compute_measured_s(before, at_edges, after), after
         self._whole_cpu_s.append(server_processes.sum_used_s(before, after))
         self.slices.append(
@@ -387,7 +387,7 @@ class Stand:
                 overruns_s=[reading.overrun_s for reading in self._read_in_kept()],
             ),
             turns.audit(),
-            turn_audits.side_by_side(self.name, self.busy_beside_s, turns.seconds - slices_s),
+            turn_audits.side_by_side(self.name, self.busy_in_others_s, turns.seconds - slices_s),
             *self._audit_backlog(),
             *self._audit_rotation(observed),
         )
@@ -485,8 +485,8 @@ class Stand:
 
 
 class _MayFail:
-    def __init__(self, stand: Stand) -> None:
-        self._stand = stand
+    def __init__(self, contender: Contender) -> None:
+        self._contender = contender
 
     def __enter__(self) -> None:
         return None
@@ -495,26 +495,26 @@ class _MayFail:
         """Prefer the reason why a server ended to the failure that its load saw."""
         if not isinstance(error, TrialError):
             return False
-        stand = self._stand
-        server = getattr(stand, "server", None)
+        contender = self._contender
+        server = getattr(contender, "server", None)
         if server is not None:
             error = generate.name_end(error, server)
         if isinstance(error, LoadOverError):
-            stand.is_over = True
+            contender.is_over = True
             return True
-        stand.failure = error
-        stand.close()
+        contender.failure = error
+        contender.close()
         return True
 
 
 class Turns:
     """The turns of a group, with the observations of the machine."""
 
-    def __init__(self, stands: Sequence[Stand], context: TrialContext) -> None:
-        self._stands = stands
+    def __init__(self, contenders: Sequence[Contender], context: TrialContext) -> None:
+        self._contenders = contenders
         self._context = context
-        self._turns_needed = stands[0].division.turns
-        self._slices_again = 2 * self._turns_needed * len(stands)
+        self._turns_needed = contenders[0].division.turns
+        self._slices_again = 2 * self._turns_needed * len(contenders)
         """The retries of slices that are left."""
         self._cores = os.sched_getaffinity(0)  # within the turns this process may have fewer (pinning.keep_punctual)
         self._own_processes: Sequence[int] = ()
@@ -529,41 +529,41 @@ class Turns:
 
     def take_all(self) -> None:
         """Take turns until the window is full, or too many were dropped."""
-        attempt(self._stands, Stand.begin)
+        attempt(self._contenders, Contender.begin)
         with keep_punctual(self._context.pinning.harness, realtime=False):
             for turn, order in enumerate(self._draw_orders()):
                 if self.kept == self._turns_needed or self.dropped > MOST_LOST * self._turns_needed:
                     return
                 self._take(turn, order)
 
-    def _draw_orders(self) -> Iterator[Sequence[Stand]]:
+    def _draw_orders(self) -> Iterator[Sequence[Contender]]:
         """Yield a random order, then its reverse, so that of each pair either comes first equally often."""
-        cell = self._stands[0].prepared.cell
+        cell = self._contenders[0].prepared.cell
         chance = random.Random(f"turns {self._context.seed} {cell.block} {cell.scenario} {level_key(cell.levels)}")
         while True:
-            order = chance.sample(self._stands, len(self._stands))
+            order = chance.sample(self._contenders, len(self._contenders))
             yield order
             yield order[::-1]
 
-    def _take(self, turn: int, order: Sequence[Stand]) -> None:
+    def _take(self, turn: int, order: Sequence[Contender]) -> None:
         self._find_processes()
         before = cpu_share.take(self._own_processes)
         complete, retried = True, list[tuple[cpu_share.MachineSnapshot, cpu_share.MachineSnapshot]]()
-        standing = [stand for stand in order if stand.takes_turns]
+        standing = [contender for contender in order if contender.takes_turns]
         foreign = ForeignPrograms(self._own_processes, self._server_core_numbers)
-        for place, stand in enumerate(standing):
-            beside = [neighbour for neighbour in standing if neighbour is not stand and neighbour.takes_turns]
-            with stand.may_fail():
-                complete = self._take_undisturbed(stand, turn, place, beside, foreign, retried) and complete
+        for place, contender in enumerate(standing):
+            rivals = [rival for rival in standing if rival is not contender and rival.takes_turns]
+            with contender.may_fail():
+                complete = self._take_undisturbed(contender, turn, place, rivals, foreign, retried) and complete
         after = cpu_share.take(self._own_processes)
         self.seen = cpu_share.compute_observation(before, after, self._cores, retried)
         if not self._is_expected:
             whole = cpu_share.compute_observation(before, after, self._cores)
             complete = complete and not turn_audits.is_stolen(whole)
         keep = complete and all(audit.passed for audit in self.audit_machine(self.seen))
-        for stand in standing:
-            if stand.takes_turns:
-                stand.keep(turn, keep=keep)
+        for contender in standing:
+            if contender.takes_turns:
+                contender.keep(turn, keep=keep)
         if keep:
             self.kept += 1
             self.machine = add_observations(self.machine, self.seen)
@@ -574,16 +574,16 @@ class Turns:
         """Find the processes of the run and of each contestant, who may have started more since the last turn."""
         parents = server_proc.read_parents()
         self._own_processes = cpu_share.list_own_processes(parents)
-        for stand in self._stands:
-            if stand.takes_turns:
-                stand.find_members(parents)
+        for contender in self._contenders:
+            if contender.takes_turns:
+                contender.find_members(parents)
 
     def _take_undisturbed(
         self,
-        stand: Stand,
+        contender: Contender,
         turn: int,
         place: int,
-        beside: Sequence[Stand],
+        rivals: Sequence[Contender],
         foreign: ForeignPrograms,
         retried: list[tuple[cpu_share.MachineSnapshot, cpu_share.MachineSnapshot]],
     ) -> bool:
@@ -595,13 +595,13 @@ class Turns:
             if begun is None and not self._is_expected:
                 begun = cpu_share.take(self._own_processes)  # of many processes slow, so not within what is judged
             before, stat_before = foreign.read(), cpu_share.read_stat()
-            self.seconds += stand.division.length_s
-            if not stand.take_slice(turn, place, beside):
+            self.seconds += contender.division.length_s
+            if not contender.take_slice(turn, place, rivals):
                 return False
             stolen_s = cpu_share.compute_steal_s(stat_before, cpu_share.read_stat(), self._server_core_numbers)
-            stand.note_foreign(foreign.find_longest(before, foreign.read()))
-            stand.note_foreign(ForeignTime(PAUSE, stolen_s))
-            foreign_s, slice_s = stand.slices[-1].foreign_s, stand.division.length_s
+            contender.note_foreign(foreign.find_longest(before, foreign.read()))
+            contender.note_foreign(ForeignTime(PAUSE, stolen_s))
+            foreign_s, slice_s = contender.slices[-1].foreign_s, contender.division.length_s
             if begun is None or turn_audits.is_free(foreign_s, slice_s, self._server_cores):
                 return True
             if not tries_left or not self._slices_again:
@@ -610,7 +610,7 @@ class Turns:
             ended = cpu_share.take(self._own_processes)
             retried.append((begun, ended))
             begun = ended  # each reading rounds the idle time, so there is one between two tries
-            stand.keep(turn, keep=False)
+            contender.keep(turn, keep=False)
         return True
 
     @property
@@ -628,7 +628,7 @@ class Turns:
 
     def audit_machine(self, observed: MachineObservation | None) -> tuple[Audit, ...]:
         """Judge whether others left the cores to these contestants."""
-        return audits.foreign_load(observed, self._context.foreign_load, beside=self._context.neighbour)
+        return audits.foreign_load(observed, self._context.foreign_load, neighbour=self._context.neighbour)
 
     def audit(self) -> Audit:
         """Judge whether enough turns were left to the contestants."""

@@ -88,7 +88,7 @@ def measure_writes(prepared: PreparedTrial, network: Network) -> TrialMeasuremen
         *load.audits,
         _judge_end("" if ended_by else ended),
         audits.left_behind(left_programs),
-        *audits.foreign_load(machine, context.foreign_load, beside=context.neighbour),
+        *audits.foreign_load(machine, context.foreign_load, neighbour=context.neighbour),
     )
     return TrialMeasurements(load, None, machine, watch.kernel(), None, judged, ended_by)
 

@@ -112,6 +112,6 @@ def _convert_along(along: Along) -> dict[str, Any]:
                 "verdict": comparison.flips.verdict,
                 "sentence": flips.describe_flip(comparison),
             }
-            for comparison in along.beside
+            for comparison in along.flips
         ],
     }

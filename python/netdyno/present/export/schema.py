@@ -12,36 +12,11 @@ from typing import Any
 import msgspec
 
 from netdyno.analysis.found.canary import Range
-from netdyno.analysis.found.capacity import CapacityFindings
-from netdyno.analysis.found.cells import BoundDirection, LevelInfo
-from netdyno.analysis.found.charts import Chart
+from netdyno.analysis.found.cells import BoundDirection
 from netdyno.analysis.found.control import AA
-from netdyno.analysis.found.exclusions import Faulty, TrialNote
-from netdyno.analysis.found.gate import GateFindings
-from netdyno.analysis.found.ground import Ground
-from netdyno.analysis.found.notices import (
-    AddedOption,
-    CodeGain,
-    Constant,
-    Knob,
-    MeasuredAlone,
-    Noted,
-    Reconnected,
-    Retries,
-    SampledThreads,
-    Scaling,
-    ThreadEach,
-    UnevenThreads,
-    Unranked,
-    Unread,
-    Unsafe,
-    Unsteady,
-    WarmedUp,
-    Why,
-    Work,
-)
-from netdyno.analysis.found.ranking import Censored, Decision, EndOfBlocks, Pair, RankingVerdict, Within
-from netdyno.analysis.found.run import AuditTally, Counts, MachineUse
+from netdyno.analysis.found.exclusions import TrialNote
+from netdyno.analysis.found.ranking import RankingVerdict
+from netdyno.analysis.found.run import Counts, PublishedFindings, PublishedRun
 from netdyno.kit.statistics.flips import FlipVerdict
 from netdyno.kit.statistics.stats import Better, Comparison, Interval
 from netdyno.model.base import Frozen, Name, Quoted, type_level
@@ -182,7 +157,7 @@ class AxisEntry(Frozen):
     comparisons: tuple[Comparison, ...]
 
 
-class QuestionEntry(Frozen):
+class QuestionEntry(PublishedFindings, kw_only=True):
     """The answer of a scenario (`sentence`, `headline`) and the figures behind it. `figures_at`: the heaviest level,
     whose figures are shown. `faulty` are the contestants whose faults are proven, `unproven` those whose faults a
     busy machine may have caused. `unsteady`: contestants that moved within the window. `absent`: those without a
@@ -198,43 +173,12 @@ class QuestionEntry(Frozen):
     headline: Quoted
     sentence: Quoted
     company: CompanyEntry | None
-    levels: tuple[LevelInfo, ...]
     figures_at: Name | None
     standings: tuple[StandingEntry, ...] = msgspec.field(name="contestants")
     axes: tuple[AxisEntry, ...]
-    faulty: tuple[Faulty, ...]
-    unproven: tuple[Faulty, ...]
-    censored: tuple[Censored, ...]
     error_bars: tuple[ErrorBarEntry, ...]
-    unsteady: tuple[Unsteady, ...]
-    within: tuple[Within, ...]
-    warmups: tuple[WarmedUp, ...]
     caveats: tuple[Quoted, ...]
-    decision: Decision
-    elsewhere: tuple[Decision, ...]
     drift: float | None
-    loss_bound: float
-    pairs: tuple[Pair, ...]
-    capacity: CapacityFindings | None
-    work: tuple[Work, ...]
-    whys: tuple[Why, ...]
-    ending: EndOfBlocks | None
-    unread: tuple[Unread, ...]
-    unsafe: tuple[Unsafe, ...]
-    unranked: tuple[Unranked, ...]
-    absent: tuple[Name, ...]
-    constant: tuple[Constant, ...]
-    ground: Ground
-    added_options: tuple[AddedOption, ...]
-    threads_each: tuple[ThreadEach, ...]
-    sampled_threads: tuple[SampledThreads, ...]
-    uneven_threads: tuple[UnevenThreads, ...]
-    reconnected: tuple[Reconnected, ...]
-    noted: tuple[Noted, ...]
-    scaling: tuple[Scaling, ...]
-    knobs: tuple[Knob, ...]
-    alone: tuple[MeasuredAlone, ...]
-    instruments: tuple[Name, ...]
 
 
 class CheckEntry(Frozen):
@@ -293,7 +237,7 @@ class CrossingEntry(Frozen):
     above: Name
     at: float
     interval: Interval
-    told_at: tuple[float, float]
+    proven_at: tuple[float, float] = msgspec.field(name="told_at")
 
 
 class FlipLevelEntry(Frozen):
@@ -324,35 +268,24 @@ class FlipEntry(Frozen):
     sentence: Quoted
     crossings: tuple[CrossingEntry, ...]
     levels: tuple[FlipLevelEntry, ...]
-    asked_within: float | None
+    requested_within: float | None = msgspec.field(name="asked_within")
     narrow: bool | None
     bounded: tuple[float, ...]
     uneven: tuple[float, ...]
 
 
-class Findings(Frozen):
+class Findings(PublishedRun, kw_only=True):
     """The findings of a run (protocol/findings.md); `finished_at` is null where it is unfinished. `set_aside`: the
     excluded trials, with cause and reason. `charts`: the figures that the experiment requests."""
 
     version: int
-    run_id: Name
-    experiment: Name
-    question: Quoted
-    started_at: Quoted
-    finished_at: Quoted | None
     blocks: int
     counts: Counts = msgspec.field(name="trials")
-    made_again: Retries
     scenarios: tuple[QuestionEntry, ...] = msgspec.field(name="questions")
     claims: tuple[ClaimEntry, ...]
     control: ControlEntry = msgspec.field(name="aa")
-    charts: tuple[Chart, ...]
-    machine: MachineUse | None
     canary: tuple[Range, ...] | None
-    audits: tuple[AuditTally, ...]
-    gate: GateFindings | None
     flips: tuple[FlipEntry, ...]
-    code_gains: tuple[CodeGain, ...]
     set_aside: tuple[TrialNote, ...]
 
 

@@ -189,21 +189,21 @@ def explain_unmeasured(why: str = "") -> str:
 def _describe_along(along: Along) -> str:
     first, last = (level_words(along.factor, level) for level in (along.levels[0], along.levels[-1]))
     span = f"between {first} and {last}"
-    flipping = [flip for flip in along.beside if flip.flips.verdict == "flip"]
-    open_to = [_find_opponent(along, flip) for flip in along.beside if flip.flips.verdict == "open"]
+    flipping = [flip for flip in along.flips if flip.flips.verdict == "flip"]
+    open_to = [_find_opponent(along, flip) for flip in along.flips if flip.flips.verdict == "open"]
     if flipping:
         text = (
             f"Across {along.factor}, the answer changes. "
             f"{' '.join(f'{flips.describe_flip(flip)}.' for flip in flipping)}"
         )
-    elif not along.beside:
+    elif not along.flips:
         text = f"Across {along.factor}, nothing could be compared {span}."
-    elif len(open_to) < len(along.beside):
-        no_flip = [_find_opponent(along, flip) for flip in along.beside if flip.flips.verdict == "none"]
+    elif len(open_to) < len(along.flips):
+        no_flip = [_find_opponent(along, flip) for flip in along.flips if flip.flips.verdict == "none"]
         text = f"Across {along.factor}, the answer does not change {span}, compared with {listed(no_flip)}."
     else:
         text = f"Across {along.factor}, {span}, no change of the answer is proven."
-    if open_to and len(open_to) < len(along.beside):
+    if open_to and len(open_to) < len(along.flips):
         text += f" Compared with {listed(open_to)}, the answer is undecided."
     return text + _list_outcomes(along)
 

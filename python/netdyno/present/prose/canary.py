@@ -6,7 +6,7 @@ from netdyno.analysis.found.canary import MachineOverTime
 from netdyno.kit import quantities
 from netdyno.measure.audits.canary_audit import FACTOR
 
-DRIFT_TOLD = 1.25
+LEAST_DRIFT = 1.25
 """From this factor between the fastest and the slowest block on, the terminal's table says that the machine drifted."""
 
 
@@ -16,7 +16,7 @@ def summarise_drift(machine: MachineOverTime | None) -> str:
         return ""
     drift = machine.drift
     texts = []
-    if drift.drift >= DRIFT_TOLD:
+    if drift.drift >= LEAST_DRIFT:
         texts.append(
             f"The machine drifted: by the canary ({drift.name}), the fastest block was "
             f"{quantities.three_digits(drift.drift)} times as fast as the slowest, from "

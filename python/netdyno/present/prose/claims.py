@@ -275,9 +275,9 @@ def _format_points(difference: float) -> str:
 def describe_counts(judged: JudgedClaim) -> str:
     """Say what was counted on each side; a side without trials is left out. Empty where there is none. Whether the
     count is the cause of the verdict is for the reader to judge."""
-    if judged.beside is None:
+    if judged.counts is None:
         return ""
-    metric, sides = METRICS[judged.beside.metric], judged.beside.sides[:MOST_SIDES]
+    metric, sides = METRICS[judged.counts.metric], judged.counts.sides[:MOST_SIDES]
     same = find_shared([side.cells for side in sides]) if sides else set()
     counts = [
         f"{'not recorded' if side.figure is None else metric.speak(side.figure)} "

@@ -11,7 +11,7 @@ from netdyno.model.transports import TRANSPORTS
 
 MARK = "!"
 """The mark of a share of lost messages above the bound."""
-MOST_TOLD = 6
+MOST_NAMED = 6
 """The most losses that are listed one by one; the table has all."""
 KINDS = ("lost", "late", "duplicated", "reordered")
 """The metrics that count faulty messages."""
@@ -61,8 +61,8 @@ def list_evidence(
             texts.append(
                 f"At {labels[cell.level]}, {cell.contestant}: {list_shares(cell)}. {describe_drops(loss)}".rstrip()
             )
-    if len(texts) > MOST_TOLD:
-        return (*texts[:MOST_TOLD], f"{len(texts) - MOST_TOLD} more contestants lost messages; the table has all.")
+    if len(texts) > MOST_NAMED:
+        return (*texts[:MOST_NAMED], f"{len(texts) - MOST_NAMED} more contestants lost messages; the table has all.")
     return tuple(texts)
 
 

@@ -36,7 +36,9 @@ class RepeatCommand(msgspec.Struct, frozen=True):
 
 def list_commands(analysis: Analysis) -> tuple[RepeatCommand, ...]:
     cluster_flag = " --cluster DIR" if OF_CLUSTER in analysis.environment else ""
-    whole = RepeatCommand("The whole run again", build_repeat_command(analysis.asked, analysis.about) + cluster_flag)
+    whole = RepeatCommand(
+        "The whole run again", build_repeat_command(analysis.requested, analysis.about) + cluster_flag
+    )
     report = RepeatCommand("This report again, from the stored run", f"{ENTRY} report {shlex.quote(analysis.run_id)}")
     trial = analysis.example
     return (
@@ -47,7 +49,7 @@ def list_commands(analysis: Analysis) -> tuple[RepeatCommand, ...]:
 
 
 def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[RepeatCommand, ...]:
-    scenario = next(scenario for scenario in analysis.asked.scenarios if scenario.name == trial.scenario)
+    scenario = next(scenario for scenario in analysis.requested.scenarios if scenario.name == trial.scenario)
     cell_settings = settings(scenario, trial.levels, trial.warmup.seconds if trial.warmup else 0.0)
     endpoint, difference = _find_endpoint(load.plan.url, cell_settings)
     server, client = build_user_commands(trial, endpoint, cell_settings, load.plan.seed)

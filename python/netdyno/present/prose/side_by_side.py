@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netdyno.analysis.found.compare import AskedAlone, AskedApart, Change, SideBySide
+from netdyno.analysis.found.compare import Change, ChangedQuestion, ScenarioOfOne, SideBySide
 from netdyno.analysis.found.run import Analysis
 from netdyno.kit import quantities
 from netdyno.measure.run import changes
@@ -39,16 +39,16 @@ def list_environment_changes(runs: SideBySide) -> list[str]:
 def list_question_changes(runs: SideBySide) -> list[str]:
     """Describe each question of one run only, and each change of a question of both."""
     return [
-        _describe_unshared(difference) if isinstance(difference, AskedAlone) else _describe_changed(difference)
-        for difference in runs.asked
+        _describe_unshared(difference) if isinstance(difference, ScenarioOfOne) else _describe_changed(difference)
+        for difference in runs.questions
     ]
 
 
-def _describe_unshared(question: AskedAlone) -> str:
+def _describe_unshared(question: ScenarioOfOne) -> str:
     return f"only {question.run} has the question {question.scenario} (workload {question.workload})"
 
 
-def _describe_changed(question: AskedApart) -> str:
+def _describe_changed(question: ChangedQuestion) -> str:
     change = changes.format_change(_rename_as_option(question.change))
     return f"{question.scenario}{': ' if question.scenario else ''}{change}"
 

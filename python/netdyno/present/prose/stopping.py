@@ -30,7 +30,7 @@ def _format_budget(ending: EndOfBlocks) -> str:
 
 
 def _describe_width(ending: EndOfBlocks) -> str:
-    requested = f"requested ±{quantities.share(ending.asked)}"
+    requested = f"requested ±{quantities.share(ending.requested)}"
     if ending.widest is None:
         return f" ({requested})"
     widest = f"±{quantities.share(float(f'{ending.widest:.2g}'))}" if math.isfinite(ending.widest) else "none yet"

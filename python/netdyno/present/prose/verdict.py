@@ -430,10 +430,14 @@ def _compare_axes(speech: Speech) -> str:
     decision = speech.decision
     first = speech.says[(decision.taken or decision.front)[0]]
     costs = [
-        f"{speech.says[rival.contestant]} in {_list_changes(rival.worse)}" for rival in decision.beside if rival.worse
+        f"{speech.says[rival.contestant]} in {_list_changes(rival.worse)}"
+        for rival in decision.trade_offs
+        if rival.worse
     ]
     gains = [
-        f"{speech.says[rival.contestant]} in {_list_changes(rival.better)}" for rival in decision.beside if rival.better
+        f"{speech.says[rival.contestant]} in {_list_changes(rival.better)}"
+        for rival in decision.trade_offs
+        if rival.better
     ]
     text = f" Worse than {first}{speech.over_loads}: {'; '.join(costs)}." if costs else ""
     return f"{text} Better than {first}{speech.over_loads}: {'; '.join(gains)}." if gains else text

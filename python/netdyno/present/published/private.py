@@ -102,7 +102,7 @@ def clean_profiles(stored: StoredProfiles, cleaners: Cleaners) -> StoredProfiles
             load=cleaners.nameless(load.load),
             profiles=tuple(_clean_profile(profile, cleaners) for profile in load.profiles),
         )
-        for load in stored.asked
+        for load in stored.questions
     )
     return StoredProfiles(loads, tuple(cleaners.nameless(text) for text in stored.damaged))
 

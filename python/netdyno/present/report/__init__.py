@@ -191,7 +191,7 @@ def _group_by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, s
 
 def _order_profiles(analysis: Analysis, profiled: StoredProfiles) -> list[Profiled]:
     """Return the profiles in the order of the questions on the page, and their servers in the order of their ranks."""
-    by_name = {entry.question: entry for entry in profiled.asked}
+    by_name = {entry.question: entry for entry in profiled.questions}
     ranked_loads: list[Profiled] = []
     for findings in analysis.scenarios:
         places = {standing.contestant: number for number, standing in enumerate(findings.standings)}

@@ -231,7 +231,7 @@ class ClaimView(msgspec.Struct, frozen=True):
     verdict: str
     here: str
     published: str
-    beside: str
+    counts: str
     """The counts of its sides; empty where none were requested."""
     notes: tuple[str, ...]
     checks: ReportTable
@@ -244,7 +244,7 @@ def present_claims(judged: Sequence[JudgedClaim], scenarios: Sequence[ScenarioFi
             verdict=verdicts.name_verdict(judgement),
             here=verdicts.describe_outcome(judgement),
             published=verdicts.quote_published(judgement.claim),
-            beside=claim_words.describe_counts(judgement),
+            counts=claim_words.describe_counts(judgement),
             notes=tuple(
                 text
                 for text in (

@@ -74,7 +74,7 @@ class PlainDisplay:
     def __init__(self, stream: IO[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
         self._clock = clock
-        self._said_at = clock()
+        self._printed_at = clock()
         self._running = ""
 
     def begin(self, text: str) -> None:
@@ -86,7 +86,7 @@ class PlainDisplay:
         self._running = self._describe_trial(cell, progress, progress.done + 1)
 
     def throughput(self, completed: int, seconds: float) -> None:
-        if self._clock() - self._said_at >= SILENT_S and seconds > 0:
+        if self._clock() - self._printed_at >= SILENT_S and seconds > 0:
             self._write_line(
                 quantities.shortened(f"{self._running}: {quantities.whole(completed / seconds)}/s so far", LONGEST_LINE)
             )
@@ -106,7 +106,7 @@ class PlainDisplay:
         self._stream.flush()
 
     def _write_line(self, text: str) -> None:
-        self._said_at = self._clock()
+        self._printed_at = self._clock()
         print(harmless(" ".join(text.split())), file=self._stream, flush=True)
 
 

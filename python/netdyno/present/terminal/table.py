@@ -67,7 +67,7 @@ PAIRS_NAMED = 3
 LONGEST_REASON = 60
 WIDEST = 1000
 """Columns: the width at which a table's natural width is measured."""
-AXES_BESIDE_LOSS = 4
+AXES_WITH_LOSS = 4
 """The axes that 80 columns have room for; the report has all."""
 
 
@@ -267,7 +267,7 @@ def _draw_scores(findings: ScenarioFindings, gap: str, *, marks_figures: bool) -
     table = _make_table()
     table.add_column("#", justify="right", no_wrap=True)
     _add_names(table, "contestant", [standing.contestant for standing in findings.standings])
-    axes = findings.axes[:AXES_BESIDE_LOSS] if findings.may_lose else findings.axes
+    axes = findings.axes[:AXES_WITH_LOSS] if findings.may_lose else findings.axes
     mark = company.mark(findings.company)
     of_figures, of_headings = (mark, "") if marks_figures else ("", mark)
     for axis in axes:

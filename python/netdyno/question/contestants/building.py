@@ -173,20 +173,20 @@ class Pace:
     STEP = 0.1
 
     def __init__(self) -> None:
-        self._said_s: float | None = None
-        self._said_share = 0.0
+        self._printed_s: float | None = None
+        self._printed_share = 0.0
 
     def is_due(self, passed_s: float, share: float) -> bool:
         """Whether to print the progress now; True counts as printed."""
         if passed_s < self.FIRST_S:
             return False
         if (
-            self._said_s is not None
-            and passed_s - self._said_s < self.EVERY_S
-            and share - self._said_share < self.STEP - 1e-9
+            self._printed_s is not None
+            and passed_s - self._printed_s < self.EVERY_S
+            and share - self._printed_share < self.STEP - 1e-9
         ):
             return False
-        self._said_s, self._said_share = passed_s, share
+        self._printed_s, self._printed_share = passed_s, share
         return True
 
 

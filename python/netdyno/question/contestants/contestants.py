@@ -32,7 +32,7 @@ VERSION_PATIENCE_S = 20.0
 # Computed once: for the types of its fields, msgspec evaluates every annotation.
 _KEYS = tuple(field.encode_name for field in msgspec.structs.fields(Manifest))
 _PACKAGES = sysconfig.get_path("platlib")
-_BESIDE = {"java": ("java/{}/program.jar",), "erlang": ("erlang/{}/*.beam",)}
+_ALSO_BUILT = {"java": ("java/{}/program.jar",), "erlang": ("erlang/{}/*.beam",)}
 """What cmake/kinds/<kind>.cmake makes beside the program, by kind: `{}` is the contestant."""
 _EXPLAINED_KEYS = {
     "run": "the list of arguments that starts the program",
@@ -120,7 +120,7 @@ def _load(folder: Path, build: Path, kind: ContestantKind) -> Contestant:
         command = launched(str(launcher_path(build)), folder.name, manifest, command)
     skipped, is_to_come = skip_file(build, folder.name, kind), is_made_on_demand(build)
     why_not = NEEDS_CLONE if IS_INSTALLED else _explain_why_not(skipped, manifest, command, is_to_come=is_to_come)
-    built_files = tuple(f"{{build}}/{pattern.format(folder.name)}" for pattern in _BESIDE.get(manifest.kind, ()))
+    built_files = tuple(f"{{build}}/{pattern.format(folder.name)}" for pattern in _ALSO_BUILT.get(manifest.kind, ()))
     return Contestant(
         name=folder.name,
         manifest=manifest,

@@ -21,7 +21,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType, MappingProxyType
@@ -38,12 +38,6 @@ SETTINGS = "--settings"
 PATIENCE_S = 4.0
 """The time that the server may take to end: a second less than the harness waits."""
 AT = "--at"
-PASSES_ON = frozenset({"docker-proxy", "rootlesskit", "rootlessport", "slirp4netns", "pasta"})
-"""Programs that listen for a container and pass on what arrives: the server is in a network of its own."""
-_LISTENS = "0A"
-"""A state of /proc/net/tcp (proc_pid_net(5)): TCP_LISTEN of the kernel's tcp_states.h."""
-_ACCEPTS = 0x10000
-"""A flag of /proc/net/unix: __SO_ACCEPTCON of the kernel's net.h."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -229,129 +223,20 @@ def wait(pid: int, wakeup_fd: int, at_most_s: float | None = None) -> None:
     os.close(pidfd)
 
 
-def find_sockets(table: str, address: str, port: int) -> Iterator[str]:
-    """Yield the inodes of the sockets that listen there, or at every address, by the text of /proc/net/tcp or tcp6.
-    Pure."""
-    addresses = {address, f"::ffff:{address}", "0.0.0.0", "::"}
-    for line in table.splitlines()[1:]:
-        _, local, _, state, *fields = line.split()
-        host, _, number = local.partition(":")
-        if state != _LISTENS or int(number, 16) != port:
-            continue
-        # Each four bytes stand in the order of this processor, which is a little-endian one.
-        packed_words = bytes.fromhex(host)
-        packed = b"".join(packed_words[offset : offset + 4][::-1] for offset in range(0, len(packed_words), 4))
-        if socket.inet_ntop(socket.AF_INET6 if len(packed) == 16 else socket.AF_INET, packed) in addresses:
-            yield fields[5]
-
-
-def find_holders(inodes: Collection[str], proc: Path = Path("/proc")) -> dict[int, int]:
-    """Return the processes that have one of these sockets open, as far as their descriptors may be read, with their
-    parents."""
-    links = {f"socket:[{inode}]" for inode in inodes}
-    parents = {}
-    for process in proc.glob("[0-9]*"):
-        with suppress(OSError):  # another user's, or just gone
-            if any(_read_link(descriptor) in links for descriptor in (process / "fd").iterdir()):
-                parents[int(process.name)] = read_parent(int(process.name), proc)
-    return parents
-
-
-def _read_link(descriptor: Path) -> str:
-    """Return the target of a descriptor's link; empty where it has just been closed, as by a process that tried to
-    connect."""
-    with suppress(OSError):
-        return str(descriptor.readlink())
-    return ""
-
-
-def read_parent(pid: int, proc: Path = Path("/proc")) -> int:
-    """The parent of a process, 0 where it has none here. Raises OSError when the process is gone."""
-    return int((proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
-
-
-def find_ancestors(pid: int) -> Iterator[int]:
-    """Yield its parent, the parent of that, and so on."""
-    while pid := read_parent(pid):
-        yield pid
-
-
-def find_unix_sockets(table: str, path: str) -> Iterator[str]:
-    """Yield the inodes of the sockets that listen at a file, by the text of /proc/net/unix. Pure."""
-    for line in table.splitlines()[1:]:
-        fields = line.split(maxsplit=7)
-        if len(fields) == 8 and fields[7] == path and int(fields[3], 16) & _ACCEPTS:
-            yield fields[6]
-
-
-def find_process(address: str, port: int, unix_socket: str = "") -> int | None:
-    """Find the process that listens there, the first of a family that shares the socket. None where there is none that
-    may be read, as on another machine, or several that are not of one family. Our own ancestors are not taken for it,
-    for the load is of that family too: an init that listens for its services, or a server that starts its own load
-    test."""
-    inodes = set(find_unix_sockets(Path("/proc/net/unix").read_text(), unix_socket)) if unix_socket else None
-    parents = find_holders(find_listeners(address, port) if inodes is None else inodes)
-    for pid in find_ancestors(os.getpid()):
-        parents.pop(pid, None)
-    return choose_first(parents)
-
-
-def find_listeners(address: str, port: int) -> set[str]:
-    """Find the inodes of the sockets that listen there."""
-    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
-    return {inode for table in tables if table.exists() for inode in find_sockets(table.read_text(), address, port)}
-
-
-def choose_first(parents: Mapping[int, int]) -> int | None:
-    """Return the first of a family, by the parent of each; None where they are not of one. Pure."""
-    first = [pid for pid, parent in parents.items() if parent not in parents]
-    return first[0] if len(first) == 1 else None
-
-
 def list_ending_signals() -> set[signal.Signals]:
     """Return the signals that end it, SIGHUP only where it is not ignored (nohup(1))."""
     hangup = {signal.SIGHUP} if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else set()
     return {signal.SIGTERM, signal.SIGINT} | hangup
 
 
-def choose_serving(started: int, address: str, port: int) -> dict[str, object]:
-    """Return what the ready line says of the process that serves: the one that was started where it listens itself or
-    nothing can be read, else the one that listens, which it has detached or had a daemon start. Not observed is one
-    that may not be read, or that only passes on to another network."""
-    inodes = find_listeners(address, port)
-    holders = find_holders(inodes)
-    if started in holders or not inodes:
-        return {"pid": started}
-    serving = choose_first(holders)
-    if any(_descends_from_this(pid) for pid in holders):
-        return {"pid": serving or started}
-    if serving is None or _read_name(serving) in PASSES_ON:
-        return {"pid": started, "observed": False}
-    return {"pid": serving}
-
-
-def _descends_from_this(pid: int) -> bool:
-    with suppress(OSError):  # it has just ended
-        return os.getpid() in find_ancestors(pid)
-    return False
-
-
-def _read_name(pid: int) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    return ""
-
-
 def report_running(url: str, settings: ServerSettings) -> int:
-    """Report where the server is, and end on a signal; the server goes on. Where its process is not known, the ready
-    line has this process in its place and says so."""
+    """Report where the server is, and end on a signal; the server goes on. The ready line has this process in its
+    place (socket_holders.find_serving)."""
     end_signals = list_ending_signals()
     signal.pthread_sigmask(signal.SIG_BLOCK, end_signals)
     if not try_connect(*place(url), settings.unix_socket):
         sys.exit(f"no server accepts connections at {settings.unix_socket or url}")
-    pid = find_process(*place(url), settings.unix_socket)
-    server_fields = {"pid": os.getpid(), "observed": False} if pid is None else {"pid": pid}
-    print(json.dumps({"ready": True, "endpoint": url, **server_fields}), flush=True)
+    print(json.dumps({"ready": True, "endpoint": url, "pid": os.getpid()}), flush=True)
     signal.sigwait(end_signals)
     print("{}", flush=True)
     return 0
@@ -409,8 +294,7 @@ def serve(request: StandInRequest) -> int:
             complain_at = float("inf")
             print(describe_failure(may_listen, port, request.settings), file=sys.stderr)
         wait(server.pid, wakeup_fd, LOOK_EVERY_S)
-    serving = choose_serving(server.pid, listening_at, port)
-    print(json.dumps({"ready": True, "endpoint": format_url(listening_at, port), **serving}), flush=True)
+    print(json.dumps({"ready": True, "endpoint": format_url(listening_at, port), "pid": server.pid}), flush=True)
     wait(server.pid, wakeup_fd)
     if not signals:
         server.wait()

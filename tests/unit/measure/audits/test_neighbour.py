@@ -31,10 +31,10 @@ def tried(
 ) -> Trial:
     """A trial of a second on two cores, judged."""
     observation = machine(foreign_s=foreign_s, own_s=own_s, steal_s=steal_s, throttled_s=throttled_s)
-    judged = foreign_load(observation, "strike-out", beside=beside)
+    judged = foreign_load(observation, "strike-out", neighbour=beside)
     status, reason = outcomes.verdict(judged)
     trial = made_trial(Scenario(name="echo", workload="echo"), 1, "epoll-reactor", {}, {})
-    return replace(trial, machine=observation, audits=judged, status=status, reason=reason, beside=beside)
+    return replace(trial, machine=observation, audits=judged, status=status, reason=reason, neighbour=beside)
 
 
 def is_staying(trials: Sequence[Trial]) -> bool:
@@ -111,7 +111,7 @@ def test_beside_a_quota_it_strikes_nothing_out_and_a_burst_does() -> None:
     assert named(held.audits, "throttled").detail.startswith("not judged, because the quota stays: ")
     assert tried(throttled_s=1.5, foreign_s=0.9, beside=quota).status == "struck_out"
     assert is_lost(machine(throttled_s=0.5), 1.0, "strike-out", paced=False)
-    assert not is_lost(machine(throttled_s=0.5), 1.0, "strike-out", paced=False, beside=quota)
+    assert not is_lost(machine(throttled_s=0.5), 1.0, "strike-out", paced=False, neighbour=quota)
 
 
 def test_a_quota_is_named_after_the_programs() -> None:
@@ -137,8 +137,8 @@ def test_beside_a_neighbour_its_share_strikes_nothing_out_and_a_burst_does() -> 
     burst = tried(foreign_s=1.5, beside=HALF)
     assert (burst.status, [audit.name for audit in outcomes.disturbances(burst)]) == ("struck_out", ["foreign_load"])
     assert named(burst.audits, "foreign_load").detail.endswith("(limit 685 ms)")
-    assert not is_lost(machine(foreign_s=0.5), 1.0, "strike-out", paced=False, beside=HALF)
-    assert is_lost(machine(foreign_s=1.5), 1.0, "strike-out", paced=False, beside=HALF)
+    assert not is_lost(machine(foreign_s=0.5), 1.0, "strike-out", paced=False, neighbour=HALF)
+    assert is_lost(machine(foreign_s=1.5), 1.0, "strike-out", paced=False, neighbour=HALF)
 
 
 def test_one_that_takes_all_that_is_left_can_take_no_more() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from netdyno.kit.files import read_if_there
 from netdyno.measure.machine import control_group, cpu_quota
 from netdyno.measure.machine.control_group import ControlGroup, Limits, NoControlGroupError, make_group
 from netdyno.model.observation import QuotaUse
@@ -19,7 +20,7 @@ STAT_V1 = "nr_periods 40\nnr_throttled 12\nthrottled_time 345000000\n"
 def tree(tmp_path: Path, mounts: str, own: str) -> cpu_quota.ReadText:
     """A kernel's files, where {root} in the mounts is a folder."""
     made = {"/proc/self/mountinfo": mounts.replace("{root}", str(tmp_path)), "/proc/self/cgroup": own}
-    return lambda path: made.get(path) or cpu_quota.read_file(path)
+    return lambda path: made.get(path) or read_if_there(path)
 
 
 def of_version_1(tmp_path: Path) -> cpu_quota.ReadText:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
 import sys
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -162,44 +159,3 @@ def test_unknown_work_is_skipped() -> None:
     assert explain_skip(mine(), encrypted, {}).endswith("does not get the options service-time and tls")
     plain = Scenario(name="web", workload="http", server={"tls": "off"})
     assert explain_skip(mine(), plain, {}) == ""
-
-
-IPV4 = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 0000000000000000
-   1: 00000000:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 112 1 0000000000000000
-   2: 0200007F:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 113 1 0000000000000000
-   3: 0100007F:2328 0100007F:D431 01 00000000:00000000 00:00000000 00000000     0        0 114 1 0000000000000000
-   4: 0100007F:2329 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 115 1 0000000000000000
-"""
-IPV6 = """  sl  local_address                         remote_address                        st tx_queue rx_queue tr
-   0: 00000000000000000000000001000000:2328 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 211 1 0
-   1: 00000000000000000000000000000000:2328 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 212 1 0
-"""
-
-
-def test_a_server_that_listens_is_found_in_the_tables_of_the_kernel() -> None:
-    assert list(stand_in.find_sockets(IPV4, "127.0.0.1", 9000)) == ["111", "112"]
-    assert list(stand_in.find_sockets(IPV6, "::1", 9000)) == ["211", "212"]
-    assert list(stand_in.find_sockets(IPV6, "127.0.0.1", 9000)) == ["212"]
-
-
-def test_a_descriptor_that_is_closed_meanwhile_hides_no_holder(tmp_path: Path) -> None:
-    """The order in which they are listed does not matter."""
-    for pid, gone, listens in (("7", "3", "4"), ("8", "4", "3")):
-        folder = tmp_path / pid / "fd"
-        folder.mkdir(parents=True)
-        (tmp_path / pid / "stat").write_text(f"{pid} (a (b) c) S 1 7 7 0")
-        (folder / gone).touch()  # it cannot be read as a link
-        (folder / listens).symlink_to("socket:[111]")
-    assert stand_in.find_holders(["111"], tmp_path) == {7: 1, 8: 1}
-
-
-def test_the_starter_of_the_load_is_not_taken_for_the_server() -> None:
-    """Otherwise the load would be counted as the server's."""
-    with socket.create_server(("127.0.0.1", 0)) as listens:
-        port = listens.getsockname()[1]
-        script = f"import sys; sys.path.insert(0, {str(own.STAND_IN.parent)!r}); import stand_in; "
-        script += f"print(stand_in.find_process('127.0.0.1', {port}))"
-        assert stand_in.find_process("127.0.0.1", port) == os.getpid()
-        child = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
-    assert child.stdout.strip() == "None"

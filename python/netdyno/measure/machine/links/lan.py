@@ -56,7 +56,7 @@ def make_ends() -> Iterator[Lan]:
     settings = _read_settings()
     with (
         make_namespace(settings=settings) as server,
-        make_namespace(beside=server, settings=settings) as load,
+        make_namespace(partner=server, settings=settings) as load,
     ):
         yield Lan(server, load)
 

@@ -54,14 +54,14 @@ class Namespace(msgspec.Struct, frozen=True):
 
 @contextmanager
 def make_namespace(
-    hosts: Path | None = None, beside: Namespace | None = None, settings: Sequence[str] = ()
+    hosts: Path | None = None, partner: Namespace | None = None, settings: Sequence[str] = ()
 ) -> Iterator[Namespace]:
     """Make a namespace. It and everything in it are gone when the block ends, and also when this process is killed.
-    With `hosts`, programs in it have that file as their /etc/hosts. A namespace made `beside` another has the same
-    users, so that root in one may give it interfaces of the other. `settings` are FILE=VALUE of /proc/sys; those that a
+    With `hosts`, programs in it have that file as their /etc/hosts. A namespace with a `partner` has the same users,
+    so that root in one may give it interfaces of the other. `settings` are FILE=VALUE of /proc/sys; those that a
     namespace does not have of its own are left alone. Raises NotAllowedError."""
     mounts = ("--mount",) if hosts else ()
-    with _start_keeper(mounts, [str(hosts or ""), *settings], beside) as (pid, other_users):
+    with _start_keeper(mounts, [str(hosts or ""), *settings], partner) as (pid, other_users):
         yield Namespace(pid, _build_enter_command(pid, (*mounts, *(_ENTER_USERS if other_users else ()))), other_users)
 
 
@@ -98,13 +98,13 @@ def _build_enter_command(pid: int, more: Sequence[str]) -> tuple[str, ...]:
 
 @contextmanager
 def _start_keeper(
-    mounts: Sequence[str], arguments: Sequence[str], beside: Namespace | None
+    mounts: Sequence[str], arguments: Sequence[str], partner: Namespace | None
 ) -> Iterator[tuple[int, bool]]:
     """Start the process that keeps a new namespace; yield its number, and whether it has other users than this
     process."""
     why_not = ""
-    for users in [()] if beside else _list_options():
-        unshare = [*(beside.enter if beside else ()), "unshare", *users, "--net", *mounts, "--"]
+    for users in [()] if partner else _list_options():
+        unshare = [*(partner.enter if partner else ()), "unshare", *users, "--net", *mounts, "--"]
         command = [*unshare, *_build_child_command("keep", *arguments)]
         pipe = subprocess.PIPE
         # A session of its own: Ctrl-C ends the harness in order, and the keeper after it.
@@ -118,7 +118,7 @@ def _start_keeper(
                 why_not = keeper.stderr.read().strip() or f"unshare ended with {keeper.wait()}"
                 continue
             try:
-                yield keeper.pid, beside.other_users if beside else bool(users)
+                yield keeper.pid, partner.other_users if partner else bool(users)
             finally:
                 keeper.stdin.close()
                 _await_end(keeper)

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from netdyno.kit.files import read_if_there
 from netdyno.measure.machine import cpu_share as machine
 from netdyno.measure.machine import pinning
 from netdyno.measure.machine.links import lan, wan
@@ -34,10 +35,7 @@ class System:
 
     def text(self, path: str) -> str:
         """Read a small file, stripped; empty where it is missing or may not be read."""
-        try:
-            return Path(path).read_text(encoding="utf-8", errors="replace").strip()
-        except OSError:
-            return ""
+        return read_if_there(path)
 
     def paths(self, folder: str, pattern: str) -> list[str]:
         """The files of a folder that match, sorted; none where there is no such folder."""
