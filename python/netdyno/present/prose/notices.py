@@ -155,7 +155,7 @@ def _explain_burst(findings: ScenarioFindings) -> tuple[str, ...]:
     if findings.scenario.workload != "chat" or len(in_turns) < 2:
         return ()
     text = (
-        "In turns, these are figures of the first 0.2 s of a load: a room that is served for longer takes some 6% less "
+        "In turns, these are figures of the first 0.2 s of a load: a room that is served for longer takes some 3% less "
         "CPU per message (docs/measurements/answers.md)."
     )
     return (text,)
