@@ -1,12 +1,14 @@
 """Compares measurements in turns (docs/adr/turns.md) with those of contestants that run alone.
 
-    python bench/turns.py [--same] [--order] [--aa] [--minutes 10] [--seed 1] [--results DIR] [--runs DIR ...]
+    python bench/turns.py [--same] [--order] [--aa] [--experiment quick] [--scenario NAME ...] [--minutes 10]
+                          [--seed 1] [--results DIR] [--runs DIR ...]
 
---same: every contestant of `quick` in turns against alone, both in every block of one run. The ratio with its 90%
-interval lies within the margin where two one-sided tests at 5% reject every larger difference.
+--same: every contestant that is there, of `quick` or another experiment, in turns against alone, both in every block
+of one run. The ratio with its 90% interval lies within the margin where two one-sided tests at 5% reject every larger
+difference.
 --order: whether a place in a turn or the contestant before matters: the largest effects on the messages of a slice
 (closed loops) and on the CPU of a message, both over whole slices, of the runs of --same and --aa and of --runs.
---aa: `quick` with every contestant twice: how many comparisons of a contestant with itself come out different.
+--aa: the same with every contestant twice: how many comparisons of a contestant with itself come out different.
 
 Without any of them, all three. They share --minutes; each ends when another batch would not fit, after one batch at the
 least. --results keeps the runs; $NETDYNO_BUILD names the build.
@@ -25,6 +27,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.ranking import samples
 from netdyno.analysis.trials.split import split
+from netdyno.kit.errors import UserError
 from netdyno.kit.paths import build_dir
 from netdyno.kit.statistics import stats
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
@@ -124,26 +128,43 @@ def measure(experiment: Experiment, servers: Sequence[Contestant], results: Path
     return read.load(outcome.folder / schema.FILE_NAME)
 
 
-def load_quick() -> tuple[Experiment, tuple[Contestant, ...]]:
-    """Return `quick` and its contestants. Raises SystemExit where one is not built."""
-    quick = experiments.load(experiments.find("quick", experiments.find_experiments_folder()))
-    all_contestants = contestants.discover(build=build_dir())
-    names = sorted({name for scenario in quick.scenarios for name in scenario.contestants})
-    servers = contestants.select(all_contestants, names)
-    if missing := [server.name for server in servers if not server.available]:
-        raise SystemExit(f"not built: {', '.join(missing)}")
-    return quick, servers
+def load_experiment(name: str, scenarios: Sequence[str]) -> tuple[Experiment, tuple[Contestant, ...]]:
+    """Return an experiment, or these scenarios of it, without claims and figures, and its contestants that are there.
+    Raises SystemExit where a scenario is unknown, or has fewer than two of them."""
+    loaded = experiments.load(experiments.find(name, experiments.find_experiments_folder()))
+    if unknown := set(scenarios) - {scenario.name for scenario in loaded.scenarios}:
+        raise SystemExit(f"{name} has no scenario {', '.join(sorted(unknown))}")
+    available = [server for server in contestants.discover(build=build_dir()) if server.available]
+    chosen = experiments.choose_contestants(
+        loaded, lambda patterns: [server.name for server in _list_matching(available, patterns)]
+    )
+    kept = tuple(scenario for scenario in chosen.scenarios if not scenarios or scenario.name in scenarios)
+    if too_small := [scenario.name for scenario in kept if len(scenario.contestants) < 2]:
+        raise SystemExit(f"fewer than two contestants are built: {', '.join(too_small)}")
+    names = {name for scenario in kept for name in scenario.contestants}
+    servers = tuple(server for server in available if server.name in names)
+    return msgspec.structs.replace(chosen, scenarios=kept, claims=(), figures=()), servers
+
+
+def _list_matching(servers: Sequence[Contestant], patterns: Sequence[str]) -> list[Contestant]:
+    """Return the servers that a pattern selects, each once; a pattern that none matches is of one that is not there."""
+    matching: dict[str, Contestant] = {}
+    for pattern in patterns:
+        with suppress(UserError):
+            matching |= {server.name: server for server in contestants.select(servers, [pattern])}
+    return list(matching.values())
 
 
 # --- in turns and alone -------------------------------------------------------------------------------------------
 
 
-def add_alone(quick: Experiment) -> Experiment:
+def add_alone(experiment: Experiment) -> Experiment:
     """Return the experiment with each scenario a second time, without turns. Pure."""
     alone_scenarios = (
-        msgspec.structs.replace(scenario, name=f"{scenario.name}{ALONE}", turns="off") for scenario in quick.scenarios
+        msgspec.structs.replace(scenario, name=f"{scenario.name}{ALONE}", turns="off")
+        for scenario in experiment.scenarios
     )
-    return msgspec.structs.replace(quick, scenarios=(*quick.scenarios, *alone_scenarios), claims=(), figures=())
+    return msgspec.structs.replace(experiment, scenarios=(*experiment.scenarios, *alone_scenarios))
 
 
 def collect_log_ratios(run: Run, metric: str) -> dict[tuple[str, str], dict[BlockLevel, float]]:
@@ -327,6 +348,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("same", "order", "aa"):
         parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--experiment", default="quick")
+    parser.add_argument("--scenario", nargs="+", default=[])
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--results", type=Path)
@@ -340,11 +363,11 @@ def main() -> None:
     limit_s = 60 * options.minutes / max(1, len(measured))
     began_s = time.monotonic()
     runs = [read.load(folder / schema.FILE_NAME) for folder in options.runs]
+    experiment, servers = load_experiment(options.experiment, options.scenario)
     with tempfile.TemporaryDirectory() as temporary:
         results = options.results or Path(temporary)
         if "same" in kinds:
-            quick, servers = load_quick()
-            same_experiment = add_alone(quick).with_each(blocks=BLOCKS_OF_A_BATCH, most_blocks=None)
+            same_experiment = add_alone(experiment).with_each(blocks=BLOCKS_OF_A_BATCH, most_blocks=None)
             same_runs = run_batches(
                 msgspec.structs.replace(same_experiment, name="same", aa_share=0.0),
                 servers,
@@ -355,8 +378,7 @@ def main() -> None:
             print_same(same_runs)
             runs += same_runs
         if "aa" in kinds:
-            quick, servers = load_quick()
-            twin_experiment = msgspec.structs.replace(quick, name="aa", aa_share=MOST_AA_SHARE, claims=(), figures=())
+            twin_experiment = msgspec.structs.replace(experiment, name="aa", aa_share=MOST_AA_SHARE)
             twin_experiment = twin_experiment.with_each(blocks=FEWEST_BLOCKS, most_blocks=None)
             aa_runs = run_batches(twin_experiment, servers, limit_s, options.seed, results)
             print_aa(aa_runs)

@@ -21,6 +21,8 @@ from netdyno.question.plan import Cell
 SKIPPED_S = 0.025
 """The beginning of a slice, in which the load runs and nothing is measured: after it throughput, p50 and CPU per
 message are within 2% of those of a server that runs on (docs/adr/settled-slices.md)."""
+SKIPPED_IN_A_ROOM_S = 0.1
+"""The same where each message goes to others: beside other contestants a room settles later (the same record)."""
 SHORTEST_S, LONGEST_S = 0.045, 0.145
 """The measured part of a slice. The longest lets each of a hundred threads on one core go first once (ROTATION), and
 is a fraction of the correlation time of a shared machine's noise, 0.5 to 1 s. Shorter ones are for short windows."""
@@ -54,27 +56,30 @@ ROTATION = "rotation"
 
 
 class Slices(NamedTuple):
-    """The division of a trial's window: `turns` slices of `measured_s`, each after `SKIPPED_S`."""
+    """The division of a trial's window: `turns` slices of `measured_s`, each after `skipped_s` of its load."""
 
     turns: int
     measured_s: float
+    skipped_s: float = SKIPPED_S
 
     @property
     def length_s(self) -> float:
-        return SKIPPED_S + self.measured_s
+        return self.skipped_s + self.measured_s
 
 
-def divide(window_s: float) -> Slices:
+def divide(settings: Settings) -> Slices:
     """Return the slices that together measure a window, to within half a slice. Their lengths are multiples of
     STEP_S."""
+    window_s = settings.duration_s
     measured_s = STEP_S * round(min(LONGEST_S, max(SHORTEST_S, window_s / FEWEST_TURNS)) / STEP_S)
-    return Slices(max(FEWEST_TURNS, round(window_s / measured_s)), measured_s)
+    skipped_s = SKIPPED_IN_A_ROOM_S if settings.workload == "chat" else SKIPPED_S
+    return Slices(max(FEWEST_TURNS, round(window_s / measured_s)), measured_s, skipped_s)
 
 
 def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[Contestant]) -> str:
     """Say why the trials of one level of a scenario run one by one; empty where its contestants take turns."""
-    slice_s = divide(settings.duration_s).measured_s
-    longest_s = min(LARGEST_SHARE * slice_s, SKIPPED_S / 2)
+    slice_s, skipped_s = divide(settings)[1:]
+    longest_s = min(LARGEST_SHARE * slice_s, skipped_s / 2)
     connections = settings.connections * len(contestants)
     rate = settings.rate_per_connection * settings.speakers if settings.rate_per_connection else settings.rate
     reasons = {

@@ -7,7 +7,9 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.cells import Estimate
+from netdyno.analysis.found.notices import Company
 from netdyno.analysis.found.run import ScenarioFindings
+from netdyno.measure.audits.neighbour import make_quota
 from netdyno.present.prose import notices
 from netdyno.present.prose.verdict import list_caveats
 from tests.support.builders.made_run import made_run
@@ -30,6 +32,14 @@ def test_an_overloaded_server_is_named_with_the_share_that_it_answered() -> None
     (text,) = notices.describe_overload(findings)
     assert text.startswith(f"Overload: {findings.cells[0].contestant} answered 70.5% of the offered rate")
     assert text in list_caveats(findings)
+
+
+def test_what_other_programs_took_is_not_called_the_servers_overload() -> None:
+    beside = Company(4, 4, (make_quota(0.5, cores=2),))
+    (text,) = notices.describe_overload(replace(keep(0.705), company=beside))
+    assert "answered 70.5% of the offered rate" in text
+    assert ", beside 0.5 cores" in text
+    assert "Overload" not in text
 
 
 @pytest.mark.parametrize("share", [1.0, 0.995])

@@ -16,13 +16,14 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import Audit
-from netdyno.model.options import settings
+from netdyno.model.options import Settings, settings
 from netdyno.question.plan import Cell
 from netdyno.question.side_by_side import (
     LONGEST_S,
     MOST_CONNECTIONS,
     MOST_IN_FLIGHT,
     SHORTEST_S,
+    SKIPPED_IN_A_ROOM_S,
     SKIPPED_S,
     STEP_S,
     divide,
@@ -62,7 +63,7 @@ def test_contestants_take_turns_where_nothing_is_in_the_way(contestant: Contesta
         ("a request takes too much", {"workload": "rpc", "service_time_s": 0.02}),
         ("a request takes too much", {"workload": "rpc", "server": {"service-time": "20ms"}}),
         ("each server has a backend", {"workload": "rpc", "server": {"service-kind": "backend"}}),
-        ("a round takes too much", {"workload": "chat", "round_s": 0.02}),
+        ("a round takes too much", {"workload": "chat", "round_s": 0.03}),
         ("too few messages", {"arrivals": "constant", "rate": 100.0}),
         ("too few messages", {"arrivals": "constant", "rate_per_connection": 2.0, "connections": 50}),
         (
@@ -95,22 +96,33 @@ def test_what_is_just_possible_is_no_reason(within: dict[str, Any], contestant: 
     assert why(2, contestant, msgspec.structs.replace(PLAIN, **within)) == ""
 
 
+def last(window_s: float) -> Settings:
+    """Return a plain load whose window lasts so long."""
+    return settings(msgspec.structs.replace(PLAIN, duration_s=window_s), {})
+
+
 @given(window_s=st.floats(min_value=0.1, max_value=60.0))
 def test_the_slices_of_a_window_are_whole_steps_and_measure_it(window_s: float) -> None:
     """A time series has whole intervals, and the figures are of a window of the requested length."""
-    turns_of_window, measured_s = divide(window_s)
+    turns_of_window, measured_s, skipped_s = divide(last(window_s))
     steps = measured_s / STEP_S
     assert abs(steps - round(steps)) < 1e-9
     assert SHORTEST_S - 1e-9 <= measured_s <= LONGEST_S + 1e-9
     assert abs(turns_of_window * measured_s - window_s) <= measured_s / 2 + 1e-9
-    assert divide(window_s).length_s == pytest.approx(measured_s + SKIPPED_S)
+    assert divide(last(window_s)).length_s == pytest.approx(measured_s + skipped_s)
 
 
 def test_the_slices_of_a_usual_window_are_the_longest_and_those_of_a_short_one_shorter() -> None:
-    assert divide(0.6) == (4, LONGEST_S)
-    assert divide(10.0) == (69, LONGEST_S)
-    assert divide(0.2) == (2, 0.1)
-    assert divide(0.01) == (2, SHORTEST_S)
+    assert divide(last(0.6)) == (4, LONGEST_S, SKIPPED_S)
+    assert divide(last(10.0)) == (69, LONGEST_S, SKIPPED_S)
+    assert divide(last(0.2)) == (2, 0.1, SKIPPED_S)
+    assert divide(last(0.01)) == (2, SHORTEST_S, SKIPPED_S)
+
+
+def test_a_room_has_a_longer_beginning_than_a_service() -> None:
+    room = msgspec.structs.replace(last(0.6), workload="chat")
+    assert divide(room) == (4, LONGEST_S, SKIPPED_IN_A_ROOM_S)
+    assert divide(room).length_s > divide(last(0.6)).length_s
 
 
 def cell(position: int, contestant: str, scenario: str = "s", block: int = 1, **levels: type_level) -> Cell:

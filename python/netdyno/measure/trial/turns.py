@@ -53,7 +53,7 @@ from netdyno.model.load_result import Audit, LoadResult
 from netdyno.model.observation import MachineObservation, ServerObservation
 from netdyno.model.trial import Slice, Trial
 from netdyno.question.plan import Cell
-from netdyno.question.side_by_side import SKIPPED_S, Slices, divide
+from netdyno.question.side_by_side import Slices, divide
 
 AHEAD_NS = 3_000_000
 """The time from the announcement of a slice to its beginning."""
@@ -225,7 +225,7 @@ class Contender:
         self.is_over = False
         """Whether its load has ended by itself, and takes no more turns."""
         self._has_begun = False
-        self.division: Slices = divide(prepared.settings.duration_s)
+        self.division: Slices = divide(prepared.settings)
         self.slices: list[Slice] = []
         self.busy_in_others_s = 0.0
         """CPU of this contestant and its load in the slices of others."""
@@ -273,7 +273,8 @@ class Contender:
         self.prepared = lengthen_warmup(self.prepared, self._ready)
         self.watch = watch_server(self.prepared, self._ready, self.server, MACHINE)
         self._kernel_ready = self._kernel_warm = self.watch.take_kernel()
-        sliced = msgspec.structs.replace(settings, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)
+        division = self.division
+        sliced = msgspec.structs.replace(settings, warmup_s=division.skipped_s, duration_s=division.measured_s)
         _, command = load_program(cell, sliced, contestant, self._ready, context)
         self.load = self._running.enter_context(
             SlicedLoad(self.prepared, [*command, "--turns", *self._format_witness()])
@@ -434,7 +435,8 @@ class Contender:
         begins_s = self._announce_slice()
         with keep_punctual(realtime=self.prepared.context.pinning.realtime):
             at_edges = Edges(
-                read_own_cpu_at(begins_s + SKIPPED_S, pids), read_own_cpu_at(begins_s + self.division.length_s, pids)
+                read_own_cpu_at(begins_s + self.division.skipped_s, pids),
+                read_own_cpu_at(begins_s + self.division.length_s, pids),
             )
         return self._wait_slice_end(), at_edges
 

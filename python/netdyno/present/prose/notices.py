@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from netdyno.analysis.found.cells import CellFigures
-from netdyno.analysis.found.notices import Constant, Noted, Reconnected, UnevenThreads
+from netdyno.analysis.found.notices import Company, Constant, Noted, Reconnected, UnevenThreads
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.notices.uneven_threads import UNEVEN
 from netdyno.kit import quantities
 from netdyno.kit.paths import ENTRY
 from netdyno.measure.trial.warm_up import describe_warmups
 from netdyno.model.outcomes import RATE_TOLERANCE
-from netdyno.present.prose import loss
+from netdyno.present.prose import company, loss
 
 
 def describe_overload(findings: ScenarioFindings) -> tuple[str, ...]:
@@ -20,18 +20,20 @@ def describe_overload(findings: ScenarioFindings) -> tuple[str, ...]:
         return ()
     labels = {level.key: level.label for level in findings.levels}
     return tuple(
-        _describe_overloaded(cell, labels[cell.level] if len(labels) > 1 else "")
+        _describe_overloaded(cell, labels[cell.level] if len(labels) > 1 else "", findings.company)
         for cell in findings.cells
         if cell.value("kept") < 1 - RATE_TOLERANCE
     )
 
 
-def _describe_overloaded(cell: CellFigures, level: str) -> str:
+def _describe_overloaded(cell: CellFigures, level: str, neighbours: Company | None) -> str:
     place = f" at {level}" if level else ""
+    kept = f"{cell.contestant} answered {quantities.share(cell.value('kept'))} of the offered rate{place}"
+    if neighbours:
+        return f"{kept}, {company.label(neighbours)}: this does not show what it keeps without them."
     return (
-        f"Overload: {cell.contestant} answered {quantities.share(cell.value('kept'))} of the offered rate{place}. "
-        "Its queue grew as long as the load lasted, so its response times depend on the length of the trial. Offer a "
-        f"lower rate (--rate); {ENTRY} capacity searches the highest rate that it keeps."
+        f"Overload: {kept}. Its queue grew as long as the load lasted, so its response times depend on the length of "
+        f"the trial. Offer a lower rate (--rate); {ENTRY} capacity searches the highest rate that it keeps."
     )
 
 
@@ -153,7 +155,7 @@ def _explain_burst(findings: ScenarioFindings) -> tuple[str, ...]:
     if findings.scenario.workload != "chat" or len(in_turns) < 2:
         return ()
     text = (
-        "In turns, these are figures of the first 0.2 s of a load: a room that is served for longer takes some 6% less "
+        "In turns, these are figures of the first 0.2 s of a load: a room that is served for longer takes some 3% less "
         "CPU per message (docs/measurements/answers.md)."
     )
     return (text,)
