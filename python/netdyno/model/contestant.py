@@ -12,7 +12,7 @@ from netdyno.model.values import ENVIRONMENT, NAME, PATH, TIME, Option, declared
 GENERATOR = "netdyno-load"
 """The name of the load generator, in place of that of a client contestant."""
 
-ManifestOption = Literal["application-tick", "pool", "read-mode", "sigpipe", "tls"]
+ManifestOption = Literal["accept", "application-tick", "busy-poll", "pool", "read-mode", "sigpipe", "tls"]
 MANIFEST_OPTIONS: tuple[str, ...] = get_args(ManifestOption)
 """The options that a server has only if its manifest names them."""
 

@@ -62,6 +62,10 @@ SERVER: Mapping[str, Option] = {
         _declare_server_option(
             "read-mode", word("joined", "apart"), "rpc, chat: a read takes what is there, or a length or a body."
         ),
+        _declare_server_option(
+            "accept", word("reuseport", "exclusive"), "A listener for each thread, or one that all watch."
+        ),
+        _declare_server_option("busy-poll", DURATION, "How long a loop asks for events before it sleeps."),
         _declare_server_option("pool", whole(1), "Service kind backend: connections to it (default 10)."),
         _declare_server_option("tls", word("off", "on"), "Except chat: whether TLS encrypts all bytes."),
         _declare_server_option("peers", whole(1), "Without connections: clients that may be known at a time."),
