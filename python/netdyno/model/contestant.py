@@ -79,6 +79,11 @@ class Manifest(Frozen):
         return self.kind == "cmake"
 
     @property
+    def has_postgresql_driver(self) -> bool:
+        """Whether it can ask PostgreSQL: by libpq (lib/postgresql/)."""
+        return self.kind == "cmake" and "pool" in self.options
+
+    @property
     def is_launched(self) -> bool:
         """Whether a server of this kind gets its options resolved, from the launcher (protocol/WIRE.md)."""
         return self.kind not in ("cmake", "framework")

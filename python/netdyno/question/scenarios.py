@@ -330,6 +330,8 @@ def _check_load(where: str, settings: Settings) -> None:
         raise UserError(f"{where}: server: key 'read-mode': 'apart' is for rpc and chat, without TLS")
     if settings.has_backend:
         _check_backend(f"{where}: key 'service-kind': 'backend'", settings)
+    elif "backend" in settings.server:
+        raise UserError(f"{where}: server: key 'backend': is for service kind 'backend'")
     if settings.requests_per_connection is not None:
         key = f"{where}: key 'requests-per-connection'"
         if settings.workload == "chat":
