@@ -143,6 +143,11 @@ function(netdyno_need_tls result why)
   netdyno_need_module(tls "openssl>=3.0" libssl-dev ${result} ${why})
 endfunction()
 
+# For servers whose backend is PostgreSQL (lib/postgresql/).
+function(netdyno_need_postgresql result why)
+  netdyno_need_module(postgresql "libpq>=13" libpq-dev ${result} ${why})
+endfunction()
+
 # Folly is in no Debian. Its own configuration names the shared gflags without looking for it.
 function(netdyno_need_folly result why)
   find_package(gflags QUIET CONFIG COMPONENTS shared)

@@ -58,6 +58,9 @@ int main(int argc, char** argv) {
   command_line.insert(command_line.end(), separator + 1, arguments.end());
   const ServerOptions options =
       parse_server_options(static_cast<int>(command_line.size()), command_line.data(), {*threads, backend});
+  if (options.backend.transport == "postgresql")
+    usage_error(arguments[1],
+                std::string{"--backend: "} + arguments[1] + " has no driver of PostgreSQL; want tcp://HOST:PORT");
   if (options.tls && !has_tls) usage_error(arguments[1], std::string{"--tls: "} + arguments[1] + " has no TLS");
   std::string resolved = format_resolved(options);
 

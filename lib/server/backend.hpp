@@ -1,23 +1,36 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include "lib/cli/url.hpp"
-#include "lib/net/descriptor.hpp"
-#include "lib/protocol/framing.hpp"
 
-/// The server that requests wait for with service kind backend: it speaks rpc (protocol/WIRE.md, Backend).
+/// The server that requests wait for with service kind backend (protocol/WIRE.md, Backend): one that speaks rpc, or
+/// PostgreSQL.
 namespace netdyno {
 
-/// A blocking connection to the backend, with TCP_NODELAY. Dies with a hint where there is none.
-UniqueFd connect_to_backend(const Url& backend);
+/// A connection to the backend, with one question in flight at most. One thread at a time. Each call ends the program
+/// where the backend is gone: without it, it has no answers.
+class BackendConnection {
+ public:
+  virtual ~BackendConnection() = default;
+  /// Readable when more of an answer has come.
+  virtual int fd() const = 0;
+  /// Asks for an answer after `duration`, in whole microseconds.
+  virtual void ask(std::chrono::nanoseconds duration) = 0;
+  /// Takes what has come, without blocking. True when the answer is complete.
+  virtual bool take_answer() = 0;
+  /// Blocks until the answer is complete.
+  virtual void await_answer() = 0;
+};
 
-/// The frame that asks the backend for a reply after `duration`, in whole microseconds.
-std::string encode_question(std::chrono::nanoseconds duration);
+/// Blocks until the connection is there; ends the program with a hint where it cannot be.
+std::unique_ptr<BackendConnection> connect_to_backend(const Url& backend);
 
-/// The reader of the backend's replies. An answer is a frame, whatever is in it.
-inline FrameReader make_answer_reader() { return FrameReader{1 << 10}; }
+/// The function that the library of lib/postgresql/ has under this name.
+using ConnectToPostgresql = BackendConnection*(const Url& backend);
+inline constexpr const char* connect_to_postgresql_name = "netdyno_connect_to_postgresql";
 
 /// Ends the program: without its backend it has no answers.
 [[noreturn]] void die_without_backend();

@@ -27,7 +27,8 @@ void add_stream_options(CommandLine& line, ServerOptions& options) {
 }
 
 void add_pool_options(CommandLine& line, ServerOptions& options) {
-  add_url(line, "--backend", options.backend, {"tcp"}, "service kind backend: the server that each request asks");
+  add_url(line, "--backend", options.backend, {"tcp", "postgresql"},
+          "service kind backend: the server that each request asks");
   line.add_number("--pool", options.pool, 1, 16384, "service kind backend: connections to it");
 }
 
@@ -86,6 +87,8 @@ ServerOptions parse_server_options(int argc, const char* const* argv, Offered of
              {{"wait", ServiceKind::wait}, {"cpu", ServiceKind::cpu}, {"backend", ServiceKind::backend}},
              "spend the service time waiting, burning CPU, or asking a backend for it");
   if (offered.backend == Backend::pool) add_pool_options(line, options);
+  if (offered.busy_poll == BusyPoll::possible)
+    add_duration(line, "--busy-poll", options.busy_poll, "how long a loop asks the kernel for events before it sleeps");
   add_bytes(line, "--max-frame", options.max_frame, {1, 1ULL << 30}, "longest message accepted");
   add_bytes(line, "--outbox-limit", options.outbox_limit, {1, 1ULL << 40},
             "bytes that may wait for one reader before it is closed");

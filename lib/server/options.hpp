@@ -19,12 +19,16 @@ enum class ThreadModel { any, one, per_connection };
 /// Whether a server has a pool of connections to a backend, which its requests can wait for.
 enum class Backend { none, pool };
 
+/// Whether the loops of a server can poll busily before they sleep.
+enum class BusyPoll { none, possible };
+
 /// What a server has of the options that not every server has.
 struct Offered {
   ThreadModel threads;
   Backend backend;
-  Offered(ThreadModel thread_model, Backend has_backend = Backend::none)
-      : threads(thread_model), backend(has_backend) {}
+  BusyPoll busy_poll;
+  Offered(ThreadModel thread_model, Backend has_backend = Backend::none, BusyPoll polls_busily = BusyPoll::none)
+      : threads(thread_model), backend(has_backend), busy_poll(polls_busily) {}
 };
 
 /// The options that every server takes (the program contract), with their defaults. Some exist for some transports
@@ -39,8 +43,9 @@ struct ServerOptions : SessionOptions {
   Audience audience = Audience::others;
   DeliveryMode deliveries = DeliveryMode::joined;  // not of ZeroMQ, which joins by itself
   std::size_t outbox_limit = 4 << 20;
-  Url backend{"tcp", "", 0, ""};  // service kind backend: where it is
-  int pool = 10;                  // connections to it
+  Url backend{"tcp", "", 0, ""};          // service kind backend: where it is
+  int pool = 10;                          // connections to it
+  std::chrono::nanoseconds busy_poll{0};  // how long a loop asks for events before it sleeps
   // Transports without connections (protocol/WIRE.md).
   std::size_t peers = 16384;
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds{30};

@@ -1,11 +1,9 @@
 #include "lib/session/tls.hpp"
 
-#include <dlfcn.h>
-
-#include <filesystem>
 #include <utility>
 
 #include "lib/cli/die.hpp"
+#include "lib/session/library.hpp"
 
 namespace netdyno {
 namespace {
@@ -68,25 +66,12 @@ class TlsSession final : public Session {
   Effects plain_effects_;
 };
 
-/// The library stands in the build, whose programs stand in folders of it.
-std::filesystem::path find_library() {
-  std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  while (true) {
-    std::filesystem::path library = folder / "tls" / "netdyno-tls.so";
-    if (std::filesystem::exists(library)) return library;
-    if (!folder.has_relative_path())
-      die("--tls: this build has no netdyno-tls.so: install libssl-dev and openssl, and build the target netdyno-tls");
-    folder = folder.parent_path();
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<TlsLayer> load_tls_layer(const std::string& file) {
-  void* const library = dlopen(find_library().c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) die(std::string{"--tls: "} + dlerror());
-  auto* const make = reinterpret_cast<MakeTlsLayer*>(dlsym(library, make_tls_layer_name));
-  if (make == nullptr) die(std::string{"--tls: "} + dlerror());
+  auto* const make = reinterpret_cast<MakeTlsLayer*>(
+      load_function("tls/netdyno-tls.so", make_tls_layer_name, "--tls",
+                    "install libssl-dev and openssl, and build the target netdyno-tls"));
   std::string why;
   TlsLayer* const layer = make(file, why);
   if (layer == nullptr) die("--tls: " + why);

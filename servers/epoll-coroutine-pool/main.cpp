@@ -133,7 +133,7 @@ class Worker final : private Watched {
   Shared& shared_;
   const ServerOptions& options_;
   Inbox& inbox_;
-  Loop<Coroutine> loop_;
+  Loop<Coroutine> loop_{options_.busy_poll};
   Exchange others_;
   std::vector<char> buffer_;    // shared: what a read brought is given to the session before anything waits
   std::optional<Task> ending_;  // since the shutdown signal
@@ -212,7 +212,7 @@ class Server {
 
 int main(int argc, char** argv) {
   using namespace netdyno;
-  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::any);
+  const ServerOptions options = parse_server_options(argc, argv, {ThreadModel::any, Backend::none, BusyPoll::possible});
   UniqueFd signals = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());

@@ -115,7 +115,7 @@ class Server {
 
   const ServerOptions& options_;
   Counters counters_;
-  Loop<Coroutine> loop_;
+  Loop<Coroutine> loop_{options_.busy_poll};
   BackendPool<Coroutine> backend_{loop_, options_};
   UniqueFd listener_;
   UniqueFd signals_;
@@ -129,7 +129,7 @@ class Server {
 
 int main(int argc, char** argv) {
   using namespace netdyno;
-  const ServerOptions options = parse_server_options(argc, argv, {ThreadModel::one, Backend::pool});
+  const ServerOptions options = parse_server_options(argc, argv, {ThreadModel::one, Backend::pool, BusyPoll::possible});
   UniqueFd signals = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());

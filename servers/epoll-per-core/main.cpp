@@ -1,5 +1,5 @@
-// Raw non-blocking sockets; C++20 coroutines on N threads, each of which accepts for itself (SO_REUSEPORT) and has an
-// epoll loop of its own.
+// Raw non-blocking sockets; C++20 coroutines on N threads, each of which accepts for itself (SO_REUSEPORT, or
+// EPOLLEXCLUSIVE) and has an epoll loop of its own.
 #include <poll.h>
 
 #include <chrono>
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/cli/option_values.hpp"
 #include "lib/server/connections_per_thread.hpp"
 #include "lib/server/grace.hpp"
 #include "lib/server/roster.hpp"
@@ -43,24 +44,58 @@ struct Client final : Connection<Coroutine> {
   Task task;  // last: it is destroyed first, as it refers to all of the above
 };
 
-/// A listener, a loop, and the connections that the kernel gave to that listener. After the constructor, its thread
-/// only.
+/// --accept: a listener for each thread (SO_REUSEPORT), or one that the loops of all threads watch (EPOLLEXCLUSIVE).
+enum class Accept { reuseport, exclusive };
+
+/// A listener that other loops watch, too. For a connection the kernel wakes one loop that waits, or more, but not all
+/// (EPOLLEXCLUSIVE, epoll_ctl(2)). Level-triggered, so that what one loop leaves waits for the next (as nginx has it).
+class SharedGate final : private Watched {
+ public:
+  SharedGate(Loop<Coroutine>& loop, int fd) : loop_(loop), fd_(fd) {}
+
+  void open() {
+    if (!loop_.poller().watch(fd_, EPOLLIN | EPOLLEXCLUSIVE, *this)) die("epoll_ctl: no room to watch a listener");
+    open_ = true;
+  }
+  void close() {
+    if (std::exchange(open_, false)) loop_.poller().unwatch(fd_);
+  }
+  void when_readable(Coroutine next) { waiting_ = next; }
+
+ private:
+  void on_events(std::uint32_t) override {
+    if (waiting_) loop_.call_soon(std::exchange(waiting_, {}));
+  }
+
+  Loop<Coroutine>& loop_;
+  const int fd_;
+  bool open_ = false;
+  Coroutine waiting_{};
+};
+
+auto readable(SharedGate& gate) {
+  return Suspend{[&gate](Coroutine me) { gate.when_readable(me); }};
+}
+
+/// A listener, a loop, and the connections that it accepted. After the constructor, its thread only.
 class Worker final : private Watched {
  public:
-  Worker(Shared& shared, std::size_t number, UniqueFd listener)
+  Worker(Shared& shared, std::size_t number, std::shared_ptr<UniqueFd> listener, Accept accept)
       : shared_(shared),
         options_(shared.options),
         number_(number),
         inbox_(shared.inboxes[number]),
         others_(shared.inboxes, inbox_, loop_),
         listener_(std::move(listener)),
+        shared_gate_(loop_, listener_->get()),
+        accept_(accept),
         buffer_(options_.read_buffer) {
     if (!loop_.poller().watch(inbox_.wake_fd(), EPOLLIN | EPOLLET, *this)) die("epoll_ctl: no room to watch an inbox");
   }
 
   /// Returns after a shutdown signal, once all connections here are done or the grace is over.
   void run() {
-    const Task accepting = accept_all();
+    const Task accepting = accept_ == Accept::exclusive ? accept_in_turn() : accept_all();
     while (!shared_.grace.over() && !(ending_ && clients_.empty())) {
       loop_.turn();
       others_.publish();
@@ -72,9 +107,9 @@ class Worker final : private Watched {
 
  private:
   Task accept_all() {
-    Gate gate{loop_, listener_.get()};
-    while (true) {
-      Accepted next = accept_next(listener_.get(), true);
+    Gate gate{loop_, listener_->get()};
+    while (listener_) {
+      Accepted next = accept_next(listener_->get(), true);
       if (next.status == AcceptStatus::accepted) {
         add(std::move(next.fd));
       } else if (next.status == AcceptStatus::try_again) {
@@ -83,6 +118,24 @@ class Worker final : private Watched {
         co_await sleep_for(loop_, std::chrono::milliseconds{10});
       } else {
         co_return;
+      }
+    }
+  }
+
+  /// One connection for each event, as nginx has it (multi_accept off): others wait for whichever loop asks next.
+  Task accept_in_turn() {
+    shared_gate_.open();
+    while (true) {
+      co_await readable(shared_gate_);
+      if (!listener_) co_return;
+      Accepted next = accept_next(listener_->get(), true);
+      if (next.status == AcceptStatus::accepted) {
+        add(std::move(next.fd));
+      } else if (next.status == AcceptStatus::exhausted) {
+        shared_gate_.close();  // which would be readable all the time
+        co_await sleep_for(loop_, std::chrono::milliseconds{10});
+        if (!listener_) co_return;
+        shared_gate_.open();
       }
     }
   }
@@ -151,6 +204,7 @@ class Worker final : private Watched {
   }
 
   Task end() {
+    shared_gate_.close();
     listener_.reset();
     clients_.stop_receiving();
     co_await sleep_until(loop_, shared_.grace.end());  // wakes run(), which looks at the time
@@ -160,9 +214,11 @@ class Worker final : private Watched {
   const ServerOptions& options_;
   const std::size_t number_;
   Inbox& inbox_;
-  Loop<Coroutine> loop_;
+  Loop<Coroutine> loop_{options_.busy_poll};
   Exchange others_;
-  UniqueFd listener_;
+  std::shared_ptr<UniqueFd> listener_;  // closed with the last that has it
+  SharedGate shared_gate_;
+  const Accept accept_;
   std::vector<char> buffer_;    // shared: what a read brought is given to the session before anything waits
   std::optional<Task> ending_;  // since the shutdown signal
   Roster<Client> clients_;
@@ -171,13 +227,14 @@ class Worker final : private Watched {
 /// The main thread: it starts the others, and ends them on a shutdown signal.
 class Server {
  public:
-  Server(const ServerOptions& options, UniqueFd first_listener) : shared_(options) {
-    std::vector<UniqueFd> listeners;
-    listeners.push_back(std::move(first_listener));
+  Server(const ServerOptions& options, UniqueFd first_listener, Accept accept) : shared_(options) {
+    std::vector listeners{std::make_shared<UniqueFd>(std::move(first_listener))};
     while (listeners.size() < shared_.inboxes.size())
-      listeners.push_back(listen_tcp_on_port_of(listeners.front(), options.backlog, true));
+      listeners.push_back(accept == Accept::exclusive ? listeners.front()
+                                                      : std::make_shared<UniqueFd>(listen_tcp_on_port_of(
+                                                            *listeners.front(), options.backlog, true)));
     for (std::size_t i = 0; i < listeners.size(); ++i)
-      workers_.push_back(std::make_unique<Worker>(shared_, i, std::move(listeners[i])));
+      workers_.push_back(std::make_unique<Worker>(shared_, i, std::move(listeners[i]), accept));
   }
 
   void start_threads() {
@@ -210,11 +267,16 @@ class Server {
 
 int main(int argc, char** argv) {
   using namespace netdyno;
-  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::any);
+  Accept accept = Accept::reuseport;
+  const ServerOptions options = parse_server_options(
+      argc, argv, {ThreadModel::any, Backend::none, BusyPoll::possible}, "tcp", [&](CommandLine& line) {
+        add_choice(line, "--accept", accept, {{"reuseport", Accept::reuseport}, {"exclusive", Accept::exclusive}},
+                   "a listener for each thread (SO_REUSEPORT), or one that all threads watch (EPOLLEXCLUSIVE)");
+      });
   const UniqueFd signals = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());
-  Server server{options, std::move(listener)};
+  Server server{options, std::move(listener), accept};
   server.start_threads();
   announce_ready(endpoint);
 

@@ -23,7 +23,7 @@ struct Shared {
   const ServerOptions& options;
   UniqueFd signals;
   Counters counters;
-  Loop<Callback> loop;
+  Loop<Callback> loop{options.busy_poll};
   std::vector<char> buffer;  // what a read brought is given to the session before the next callback
   Roster<Client> clients;
   Grace grace;
@@ -151,7 +151,7 @@ class Server {
 
 int main(int argc, char** argv) {
   using namespace netdyno;
-  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::one);
+  const ServerOptions options = parse_server_options(argc, argv, {ThreadModel::one, Backend::none, BusyPoll::possible});
   UniqueFd signals = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());

@@ -10,13 +10,14 @@ import pytest
 
 from netdyno.kit.paths import backend_path, build_dir, generator_path
 from netdyno.measure.machine.pinning import choose
+from netdyno.measure.trial import postgresql
 from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.trial import run_trial
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
-from netdyno.question.contestants.contestants import discover
+from netdyno.question.contestants.contestants import discover, find_by_name
 from netdyno.question.plan import Cell
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.xdist_group("measures")]
@@ -93,6 +94,27 @@ def test_in_a_burst_beyond_the_pool_the_pool_limits_what_is_answered_in_time(
     assert recovery_ns is not None
     assert 0 < recovery_ns <= 0.5e9
     assert not failed_audits(trial) & {"stationary", "plausible", "observation", "verification"}
+
+
+@pytest.mark.parametrize("name", ["epoll-coroutines", "threads-snapshot"])
+def test_a_database_is_a_backend(name: str, tmp_path: Path) -> None:
+    """pg_sleep takes at least its time, so the pool's bound holds; PostgreSQL counts the questions."""
+    server = {"service-kind": "backend", "service-time": "5ms", "pool": POOL, "backend": "postgresql"}
+    trial = run_asking(find_by_name(discover(), name), tmp_path, server=server)
+    if trial.status == "skipped":
+        pytest.skip(trial.reason)
+    assert trial.load is not None, trial.reason
+    assert 0 < trial.load.requests.completed <= POOL * (trial.load.plan.duration_s / SERVICE_S + 1)
+    assert not failed_audits(trial) & {"backend", "server_totals", "work", "completed", "left_behind"}
+
+
+def test_a_database_that_is_not_installed_is_a_stated_skip(
+    contestant: Contestant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netdyno.measure.trial.postgresql.find_programs", lambda: None)
+    server = {"service-kind": "backend", "service-time": "5ms", "backend": "postgresql"}
+    trial = run_asking(contestant, tmp_path, server=server)
+    assert (trial.status, trial.reason) == ("skipped", postgresql.WAY_OUT)
 
 
 def test_over_a_link_the_backend_is_on_the_side_of_the_server(contestant: Contestant, tmp_path: Path) -> None:

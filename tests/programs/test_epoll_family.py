@@ -17,8 +17,10 @@ from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.stream_talk import expect_reply, joined
+from tests.support import proc
 from tests.support.chosen import startable
 from tests.support.client import Client
+from tests.support.patience import eventually
 from tests.support.server import Server, run, serving
 
 pytestmark = pytest.mark.quiet
@@ -185,8 +187,53 @@ def test_each_thread_accepts_for_itself_and_tells_how_many(strace_program: str, 
 
 
 @pytest.mark.needs_build
-def test_no_second_server_takes_part_of_the_connections_of_one_whose_listeners_share_a_port() -> None:
+@pytest.mark.parametrize(("accept", "listeners"), [("reuseport", 3), ("exclusive", 1)])
+def test_threads_have_a_listener_each_or_share_one(
+    accept: str, listeners: int, strace_program: str, tmp_path: Path
+) -> None:
     command = find_by_name(discover(), "epoll-per-core").command
+    trace = tmp_path / "trace"
+    strace = (strace_program, "-f", "-e", "trace=epoll_ctl", "-e", "signal=none", "-o", str(trace))
+    options = ("--workload", "echo", "--threads", "3", "--accept", accept)
+    with serving((*strace, *command), *options) as server, ExitStack() as stack:
+        rows = proc.tcp_rows(server.pid, server.address[1])
+        assert sum(row.state == proc.LISTEN for row in rows) == listeners
+        for client in [stack.enter_context(Client(server.address)) for _ in range(30)]:
+            client.send(b"x")
+            assert client.receive(1) == b"x"
+        assert server.stop()["connections"] == 30
+    assert sum(connections_per_thread(server)) == 30
+    watched = sum("EPOLLEXCLUSIVE" in line for line in trace.read_text().splitlines())
+    assert watched == (3 if accept == "exclusive" else 0)
+
+
+@pytest.mark.needs_build
+def test_a_shared_listener_waits_for_a_descriptor() -> None:
+    command = ("prlimit", "--nofile=20", *find_by_name(discover(), "epoll-per-core").command)
+    with serving(command, "--workload", "echo", "--accept", "exclusive") as server, ExitStack() as stack:
+        clients = [stack.enter_context(Client(server.address)) for _ in range(30)]
+        for client in clients:
+            client.send(b"x")
+        for client in clients:
+            assert client.receive(1) == b"x"
+            client.half_close()  # which leaves its descriptor to the next
+        assert server.stop()["connections"] == 30
+
+
+@pytest.mark.needs_build
+@pytest.mark.parametrize("name", [server.name for server in discover() if "busy-poll" in server.manifest.options])
+def test_a_loop_that_polls_busily_does_not_sleep(name: str) -> None:
+    command = find_by_name(discover(), name).command
+    with serving(command) as server:
+        eventually(lambda: proc.all_threads_sleep(server.pid), "it does not sleep")
+    with serving(command, "--busy-poll", "1m") as server:
+        eventually(lambda: proc.cpu_seconds(server.pid) > 0.3, "it sleeps")
+
+
+@pytest.mark.needs_build
+@pytest.mark.parametrize("name", ["epoll-per-core", "monoio"])
+def test_no_second_server_takes_part_of_the_connections_of_one_whose_listeners_share_a_port(name: str) -> None:
+    command = startable(find_by_name(discover(), name), "server").command
     with serving(command, "--threads", "3") as server:
         finished = run(command, "--threads", "3", "--listen", server.endpoint)
         assert (finished.code, "port 0" in finished.stderr) == (1, True), finished

@@ -28,6 +28,7 @@ SEES: dict[str, tuple[str, ...]] = {
     "lib/session": ("lib/cli", "lib/net", "lib/protocol"),
     "lib/tls": (*PROGRAMS, "lib/session"),
     "lib/server": (*PROGRAMS, "lib/session"),
+    "lib/postgresql": ("lib/cli", "lib/server"),
     "servers/_shared": SERVERS,
     "servers": SERVERS,
     "loadgen/plan": PROGRAMS,

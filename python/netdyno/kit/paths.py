@@ -42,6 +42,11 @@ def backend_path(build: Path) -> Path:
     return build / "servers" / "calibration"
 
 
+def postgresql_path(build: Path) -> Path:
+    """The library in a build directory that a server loads where its backend is PostgreSQL."""
+    return build / "postgresql" / "netdyno-postgresql.so"
+
+
 def certificate_path(build: Path) -> Path:
     """The certificate and the key of servers that speak TLS, in a build directory (lib/tls/CMakeLists.txt)."""
     return build / "tls" / "server.pem"

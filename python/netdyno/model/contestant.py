@@ -12,7 +12,7 @@ from netdyno.model.values import ENVIRONMENT, NAME, PATH, TIME, Option, declared
 GENERATOR = "netdyno-load"
 """The name of the load generator, in place of that of a client contestant."""
 
-ManifestOption = Literal["application-tick", "pool", "read-mode", "sigpipe", "tls"]
+ManifestOption = Literal["accept", "application-tick", "busy-poll", "pool", "read-mode", "sigpipe", "tls"]
 MANIFEST_OPTIONS: tuple[str, ...] = get_args(ManifestOption)
 """The options that a server has only if its manifest names them."""
 
@@ -77,6 +77,11 @@ class Manifest(Frozen):
     def has_debug_build(self) -> bool:
         """Whether its program can be compiled without optimisation (CMake's preset dev)."""
         return self.kind == "cmake"
+
+    @property
+    def has_postgresql_driver(self) -> bool:
+        """Whether it can ask PostgreSQL: by libpq (lib/postgresql/)."""
+        return self.kind == "cmake" and "pool" in self.options
 
     @property
     def is_launched(self) -> bool:

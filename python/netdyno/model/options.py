@@ -24,6 +24,9 @@ BACKEND = "backend"
 """The service kind of a server whose requests wait for another one's replies (protocol/WIRE.md, Backend)."""
 
 
+POSTGRESQL = "postgresql"
+"""The backend that is a real database."""
+
 DEFAULT_POOL = 10
 """The connections to a backend where nothing else is said (lib/server/options.hpp)."""
 
@@ -61,6 +64,13 @@ SERVER: Mapping[str, Option] = {
         ),
         _declare_server_option(
             "read-mode", word("joined", "apart"), "rpc, chat: a read takes what is there, or a length or a body."
+        ),
+        _declare_server_option(
+            "accept", word("reuseport", "exclusive"), "A listener for each thread, or one that all watch."
+        ),
+        _declare_server_option("busy-poll", DURATION, "How long a loop asks for events before it sleeps."),
+        _declare_server_option(
+            "backend", word("calibrated", POSTGRESQL), "Service kind backend: exact waits, or a real database."
         ),
         _declare_server_option("pool", whole(1), "Service kind backend: connections to it (default 10)."),
         _declare_server_option("tls", word("off", "on"), "Except chat: whether TLS encrypts all bytes."),
@@ -210,6 +220,11 @@ class Settings(Conditions):
     def has_backend(self) -> bool:
         """Whether the server asks a backend for its service time."""
         return self.server.get("service-kind") == BACKEND
+
+    @property
+    def asks_postgresql(self) -> bool:
+        """Whether the server's backend is PostgreSQL."""
+        return self.has_backend and self.server.get("backend") == POSTGRESQL
 
     @property
     def is_debug(self) -> bool:

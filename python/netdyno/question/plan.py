@@ -236,6 +236,7 @@ def _explain_missing_option(contestant: Contestant, settings: Settings) -> str:
     requested = {name for name in MANIFEST_OPTIONS if settings.server.get(name, "off") != "off"}
     requested |= {"pool"} if settings.has_backend else set()
     requested |= {"build"} if settings.is_debug and not contestant.manifest.has_debug_build else set()
+    requested |= {"backend"} if settings.asks_postgresql and not contestant.manifest.has_postgresql_driver else set()
     lacking = sorted(requested - {*contestant.manifest.options})
     if contestant.own is not None or not lacking:
         return ""

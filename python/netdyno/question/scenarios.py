@@ -38,11 +38,11 @@ from netdyno.model.transports import SOME_SERVERS_OPTIONS
 from netdyno.question.capacity import CAPACITY, check_capacity
 from netdyno.question.request_files import insert_files
 
-NOT_LEFT_TO_EACH = ("pool", "read-mode", "sigpipe", "tls")
+NOT_LEFT_TO_EACH = ("accept", "busy-poll", "pool", "read-mode", "sigpipe", "tls")
 WHERE_POSSIBLE = ("threads", *(option for option in SOME_SERVERS_OPTIONS if option not in NOT_LEFT_TO_EACH))
 """The options that only some servers have, and that a comparison may still leave to each (transports.py): not
 encryption, which concerns the load as well, nor what a client may do to the server, nor a backend, without which the
-work is another, nor how one server reads."""
+work is another, nor how some servers accept, wait and read."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
 ASKS_BACKEND = ("rpc", "http")
 """The workloads whose requests can ask a backend."""
@@ -330,6 +330,8 @@ def _check_load(where: str, settings: Settings) -> None:
         raise UserError(f"{where}: server: key 'read-mode': 'apart' is for rpc and chat, without TLS")
     if settings.has_backend:
         _check_backend(f"{where}: key 'service-kind': 'backend'", settings)
+    elif "backend" in settings.server:
+        raise UserError(f"{where}: server: key 'backend': is for service kind 'backend'")
     if settings.requests_per_connection is not None:
         key = f"{where}: key 'requests-per-connection'"
         if settings.workload == "chat":

@@ -1,14 +1,7 @@
 #pragma once
 
-#include <fcntl.h>
-#include <sys/socket.h>
-
-#include <array>
-#include <cerrno>
 #include <chrono>
 #include <memory>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,36 +41,27 @@ class BackendPool {
 
   class Asked final : public Watched {
    public:
-    Asked(BackendPool& pool, UniqueFd fd) : pool_(pool), fd_(std::move(fd)) {
-      fcntl(fd_.get(), F_SETFL, O_NONBLOCK);
-      if (!pool.loop_.poller().watch(fd_.get(), EPOLLIN | EPOLLET, *this)) die_without_backend();
+    Asked(BackendPool& pool, std::unique_ptr<BackendConnection> connection)
+        : pool_(pool), connection_(std::move(connection)) {
+      if (!pool.loop_.poller().watch(connection_->fd(), EPOLLIN | EPOLLET, *this)) die_without_backend();
     }
 
-    /// A question is shorter than any socket's buffer, which is empty.
     void ask(const Question& question) {
       next_ = question.next;
-      const std::string frame = encode_question(question.duration);
-      if (::send(fd_.get(), frame.data(), frame.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(frame.size()))
-        die_without_backend();
+      connection_->ask(question.duration);
     }
 
    private:
     void on_events(std::uint32_t) override {
-      std::array<char, 256> buffer;
-      ssize_t size = 0;
-      while ((size = recv(fd_.get(), buffer.data(), buffer.size(), 0)) > 0)
-        answers_.receive({buffer.data(), static_cast<std::size_t>(size)}, [this](std::string_view) {
-          pool_.loop_.call_soon(std::exchange(next_, Next{}));
-          pool_.free_.push(this);
-          return true;
-        });
-      if (size == 0 || (errno != EAGAIN && errno != EINTR)) die_without_backend();
+      if (connection_->take_answer() && next_) {
+        pool_.loop_.call_soon(std::exchange(next_, Next{}));
+        pool_.free_.push(this);
+      }
       pool_.ask_next();
     }
 
     BackendPool& pool_;
-    const UniqueFd fd_;
-    FrameReader answers_ = make_answer_reader();
+    const std::unique_ptr<BackendConnection> connection_;
     Next next_{};
   };
 

@@ -35,6 +35,8 @@ class Loop {
  public:
   using Clock = Poller::Clock;
 
+  explicit Loop(std::chrono::nanoseconds busy_poll = {}) : poller_(busy_poll) {}
+
   Poller& poller() { return poller_; }
 
   /// Waits for something to happen, and calls all that it concerns.

@@ -4,39 +4,51 @@ import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
+import java.util.Arrays;
 import java.util.Locale;
 
 /**
  * HTTP/1.1 GET and HEAD with keep-alive and pipelining (RFC 9112); the reply's body is the request target. By hand, as
- * the contract is about bytes: a codec would answer malformed requests its own way.
+ * the contract is about bytes: a codec would answer malformed requests its own way. Of the workload web (WebQuery) also
+ * POST.
  */
 final class HttpSession extends Session {
   private static final int MAX_HEAD = 16 << 10;
   private static final int END = 4; // bytes of the CRLF CRLF that ends a head
+  private static final int EMPTY_LINE = 2;
   private static final String PUNCTUATION = "!#$%&'*+-.^_`|~";
 
+  private static final String TEXT = "text/plain";
+  private static final String JSON = "application/json";
+  private static final byte[] ITEMS =
+      ascii("[{\"id\":1,\"name\":\"one\"},{\"id\":2,\"name\":\"two\"},{\"id\":3,\"name\":\"three\"}]");
   private static final String OK = "200 OK";
   private static final String BAD_REQUEST = "400 Bad Request";
   private static final String NOT_IMPLEMENTED = "501 Not Implemented";
   private static final byte[] NOTHING = {};
   private static volatile Dated dated = new Dated(-1);
 
+  private final boolean answersWeb;
   private final int maxHead;
   // Of the head that was parsed last.
   private int targetFrom;
   private int targetTo;
   private boolean wantsBody; // not of HEAD
+  private boolean posts;
+  private long bodySize;
   private String connection; // what the reply says of it; empty where it stays by default
 
   HttpSession(Options options, Totals totals) {
     super(options, totals);
+    answersWeb = options.workload.equals("web");
     maxHead = Math.min(MAX_HEAD, options.maxFrame);
-    wanted = 2; // an empty line
+    wanted = EMPTY_LINE;
   }
 
   @Override
   int consume(byte[] data, int size, Effects effects) {
     int at = 0;
+    wanted = EMPTY_LINE;
     while (!closed) {
       while (at + 1 < size && data[at] == '\r' && data[at + 1] == '\n') at += 2; // RFC 9112, 2.2
       int end = endOfHead(data, at, size);
@@ -44,10 +56,10 @@ final class HttpSession extends Session {
       int length = end < 0 ? size - at - END + 1 : end - at;
       if (length > maxHead) refuse(BAD_REQUEST, effects);
       else if (end < 0) break;
-      else serve(data, at, end, effects);
-      at = end + END;
+      else if (serve(data, at, end, size, effects)) at = end + END + (int) bodySize;
+      else break;
     }
-    return Math.min(at, size);
+    return at;
   }
 
   private static int endOfHead(byte[] data, int from, int size) {
@@ -56,27 +68,63 @@ final class HttpSession extends Session {
     return -1;
   }
 
-  private void serve(byte[] data, int from, int to, Effects effects) {
+  /** False, and nothing is done, where the body of the request is not there yet. */
+  private boolean serve(byte[] data, int from, int to, int size, Effects effects) {
     String status = parse(data, from, to);
-    if (!status.equals(OK)) {
-      refuse(status, effects);
-      return;
+    if (!status.equals(OK) || bodySize > options.maxFrame) {
+      refuse(status.equals(OK) ? BAD_REQUEST : status, effects);
+      return true;
+    }
+    int whole = to + END + (int) bodySize - from;
+    if (size - from < whole) {
+      wanted = whole;
+      return false;
+    }
+    if (!answersWeb) {
+      effects.serve(options.burns, options.serviceTime);
+      respond(TEXT, data, targetFrom, targetTo, effects);
+    } else if (!answerWeb(new String(data, targetFrom, targetTo - targetFrom, StandardCharsets.ISO_8859_1), effects)) {
+      refuse(BAD_REQUEST, effects);
+      return true;
     }
     totals.requests.increment();
-    effects.serve(options.burns, options.serviceTime);
-    respond(OK, data, targetFrom, targetTo, wantsBody, connection, effects);
     if (connection.equals("close")) close(effects);
+    return true;
+  }
+
+  /** False where the request is to be refused. */
+  private boolean answerWeb(String target, Effects effects) {
+    int mark = target.indexOf('?');
+    String path = mark < 0 ? target : target.substring(0, mark);
+    if (path.equals("/items")) {
+      byte[] body = posts ? ascii(Long.toString(bodySize)) : ITEMS;
+      respond(JSON, body, 0, body.length, effects);
+      return true;
+    }
+    WebQuery query = WebQuery.parse(mark < 0 ? "" : target.substring(mark + 1));
+    if (query == null || !path.startsWith("/") || posts || query.size() > options.maxFrame) return false;
+    effects.serve(false, query.waitNs());
+    effects.serve(true, query.cpuNs());
+    byte[] body = new byte[Math.max(path.length() - 1, (int) query.size())];
+    Arrays.fill(body, path.length() - 1, body.length, (byte) 'x');
+    System.arraycopy(ascii(path), 1, body, 0, path.length() - 1);
+    respond(TEXT, body, 0, body.length, effects);
+    return true;
   }
 
   private void refuse(String status, Effects effects) {
-    respond(status, NOTHING, 0, 0, false, "close", effects);
+    writeReply(status, TEXT, NOTHING, 0, 0, false, "close", effects);
     protocolError(effects);
   }
 
-  private static void respond(
-      String status, byte[] body, int from, int to, boolean withBody, String connection, Effects effects) {
+  private void respond(String type, byte[] body, int from, int to, Effects effects) {
+    writeReply(OK, type, body, from, to, wantsBody, connection, effects);
+  }
+
+  private static void writeReply(String status, String type, byte[] body, int from, int to, boolean withBody,
+      String connection, Effects effects) {
     byte[] head = ascii("HTTP/1.1 " + status + "\r\nDate: " + date()
-        + "\r\nContent-Type: text/plain\r\nContent-Length: " + (to - from)
+        + "\r\nContent-Type: " + type + "\r\nContent-Length: " + (to - from)
         + (connection.isEmpty() ? "" : "\r\nConnection: " + connection) + "\r\n\r\n");
     effects.reply(head, head.length, body, from, withBody ? to - from : 0);
   }
@@ -117,6 +165,8 @@ final class HttpSession extends Session {
     if (!good || !is(data, targetTo + 1, line - 1, "HTTP/1.", false)) return BAD_REQUEST;
     if (data[line - 1] != '0' && data[line - 1] != '1') return BAD_REQUEST;
     boolean isNew = data[line - 1] == '1';
+    posts = answersWeb && is(data, from, method, "POST", false);
+    bodySize = 0;
     int hosts = 0;
     boolean saysClose = false;
     boolean saysKeepAlive = false;
@@ -134,12 +184,16 @@ final class HttpSession extends Session {
         hasBody = true;
       } else if (is(data, at, colon, "content-length", true)) {
         int first = skipBlanks(data, colon + 1, line);
-        if (!is(data, first, trimmed(data, first, line), "0", false)) hasBody = true;
+        String value = new String(data, first, trimmed(data, first, line) - first, StandardCharsets.ISO_8859_1);
+        if (posts) bodySize = WebQuery.parseNumber(value, "");
+        else if (!value.equals("0")) hasBody = true;
+        if (bodySize < 0) return BAD_REQUEST;
       }
     }
     if (hosts > 1 || (hosts == 0 && isNew)) return BAD_REQUEST;
-    wantsBody = is(data, from, method, "GET", false);
-    if (!wantsBody && !is(data, from, method, "HEAD", false)) return NOT_IMPLEMENTED; // RFC 9110, 9.1: also with a body
+    wantsBody = !is(data, from, method, "HEAD", false);
+    if (wantsBody && !posts && !is(data, from, method, "GET", false))
+      return NOT_IMPLEMENTED; // RFC 9110, 9.1: also with a body
     if (hasBody) return BAD_REQUEST;
     connection = saysClose || (!isNew && !saysKeepAlive) ? "close" : isNew ? "" : "keep-alive";
     return OK;

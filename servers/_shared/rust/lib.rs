@@ -10,5 +10,6 @@ pub mod totals;
 mod http;
 mod protobuf;
 mod search;
+mod web;
 mod work;
 mod workloads;

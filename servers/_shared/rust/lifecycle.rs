@@ -51,13 +51,32 @@ pub fn termination_signals() -> OwnedFd {
 
 /// A non-blocking listener, or a hint at why there is none.
 pub fn listen(options: &Options) -> TcpListener {
-    let Options { host, port, .. } = options;
-    let address = match (host.as_str(), *port).to_socket_addrs().map(|mut all| all.next()) {
+    listen_at(options, options.port, false)
+}
+
+/// A listener for each thread, which blocks, all on one port (SO_REUSEPORT, socket(7)): the kernel gives each connection
+/// to one of them, by a hash of both addresses and ports. The first has the port alone when it is bound: else another
+/// server could have it, too, and would get some of the connections.
+pub fn listen_for_each_thread(options: &Options) -> Vec<TcpListener> {
+    let first = listen(options);
+    let _ = SockRef::from(&first).set_reuse_port(true); // without it, the next one says so
+    let port = first.local_addr().map_or(0, |address| address.port());
+    let mut listeners = vec![first];
+    listeners.extend((1..options.threads).map(|_| listen_at(options, port, true)));
+    for listener in &listeners {
+        let _ = listener.set_nonblocking(false);
+    }
+    listeners
+}
+
+fn listen_at(options: &Options, port: u16, shares_port: bool) -> TcpListener {
+    let host = &options.host;
+    let address = match (host.as_str(), port).to_socket_addrs().map(|mut all| all.next()) {
         Ok(Some(address)) => address,
         Ok(None) => die(format_args!("cannot resolve '{host}'")),
         Err(error) => die(format_args!("cannot resolve '{host}': {error}")),
     };
-    try_listen(address, options.backlog).unwrap_or_else(|error| {
+    try_listen(address, options.backlog, shares_port).unwrap_or_else(|error| {
         let hint = match error.raw_os_error() {
             Some(libc::EADDRINUSE) => "; another program listens there: choose another port, or port 0 for a free one",
             Some(libc::EACCES) => "; ports below 1024 need rights: choose a higher one",
@@ -68,9 +87,10 @@ pub fn listen(options: &Options) -> TcpListener {
     })
 }
 
-fn try_listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
+fn try_listen(address: SocketAddr, backlog: i32, shares_port: bool) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking().cloexec(), None)?;
     socket.set_reuse_address(true)?;
+    socket.set_reuse_port(shares_port)?;
     socket.bind(&address.into())?;
     socket.listen(backlog)?;
     Ok(socket.into())

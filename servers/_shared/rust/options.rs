@@ -11,6 +11,7 @@ pub enum Workload {
     Rpc,
     Chat,
     Http,
+    Web,
 }
 
 pub struct Options {
@@ -56,6 +57,7 @@ impl Options {
                 "lines" => Workload::Lines,
                 "rpc" => Workload::Rpc,
                 "chat" => Workload::Chat,
+                "web" => Workload::Web,
                 _ => Workload::Http,
             },
             threads: number("threads") as usize,

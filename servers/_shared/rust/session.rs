@@ -22,7 +22,7 @@ impl Session {
             Workload::Lines => Box::new(workloads::Lines::new(options, counts)),
             Workload::Rpc => Box::new(workloads::Rpc::new(options, counts)),
             Workload::Chat => Box::new(workloads::Chat::new(options, counts)),
-            Workload::Http => Box::new(http::Http::new(options, counts)),
+            Workload::Http | Workload::Web => Box::new(http::Http::new(options, counts)),
         };
         Session { work, totals: Arc::clone(totals), closed: false }
     }

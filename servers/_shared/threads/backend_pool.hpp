@@ -1,15 +1,11 @@
 #pragma once
 
-#include <sys/socket.h>
-
-#include <array>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
-#include <string_view>
 #include <vector>
 
-#include "lib/net/send.hpp"
 #include "lib/server/backend.hpp"
 #include "lib/server/fifo.hpp"
 #include "lib/server/options.hpp"
@@ -32,29 +28,29 @@ class BlockingBackendPool {
 
   /// Blocks until the backend has replied after `duration`.
   void ask(std::chrono::nanoseconds duration) {
-    const int connection = take();
-    if (send_all(connection, encode_question(duration)) != SendResult::sent) die_without_backend();
-    await_answer(connection);
+    BackendConnection* const connection = take();
+    connection->ask(duration);
+    connection->await_answer();
     give_back(connection);
   }
 
  private:
   struct Waiter {
     std::condition_variable given;
-    int connection = -1;
+    BackendConnection* connection = nullptr;
   };
 
-  int take() {
+  BackendConnection* take() {
     std::unique_lock lock{mutex_};
     if (!free_.empty()) return free_.pop();
     Waiter waiter;
     waiting_.push(&waiter);
-    waiter.given.wait(lock, [&waiter] { return waiter.connection >= 0; });
+    waiter.given.wait(lock, [&waiter] { return waiter.connection != nullptr; });
     return waiter.connection;
   }
 
   /// Hands the connection to the first waiter, so that no newcomer takes it before.
-  void give_back(int connection) {
+  void give_back(BackendConnection* connection) {
     const std::lock_guard lock{mutex_};
     if (waiting_.empty()) return free_.push(connection);
     Waiter* first = waiting_.pop();
@@ -62,21 +58,10 @@ class BlockingBackendPool {
     first->given.notify_one();  // under the lock: afterwards the waiter may be gone
   }
 
-  static void await_answer(int connection) {
-    FrameReader answers = make_answer_reader();
-    std::array<char, 256> buffer;
-    for (bool answered = false; !answered;) {
-      const ssize_t size = recv(connection, buffer.data(), buffer.size(), 0);
-      if (size <= 0) die_without_backend();
-      answers.receive({buffer.data(), static_cast<std::size_t>(size)},
-                      [&answered](std::string_view) { return answered = true; });
-    }
-  }
-
   std::mutex mutex_;
-  std::vector<UniqueFd> connections_;
-  Fifo<int> free_;         // guarded by mutex_
-  Fifo<Waiter*> waiting_;  // guarded by mutex_
+  std::vector<std::unique_ptr<BackendConnection>> connections_;
+  Fifo<BackendConnection*> free_;  // guarded by mutex_
+  Fifo<Waiter*> waiting_;          // guarded by mutex_
 };
 
 }  // namespace netdyno

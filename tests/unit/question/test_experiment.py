@@ -294,6 +294,7 @@ def test_it_is_frozen() -> None:
         (ECHO, WRITES + 'round = "1s"', "leave 'round' out"),
         (ECHO, 'workload = "chat"\nmessages = 0', "key 'messages'"),
         ('service-time = "1ms"', 'sigpipe = "ends"', "'ends' is for clients that leave early"),
+        ('service-time = "1ms"', 'backend = "postgresql"', "key 'backend': is for service kind 'backend'"),
         ('service-time = "1ms"', 'read-mode = "apart"\ntls = "on"', "key 'read-mode': 'apart' is for rpc and chat"),
         (
             "generator-threads = 2",

@@ -281,6 +281,14 @@ def test_a_backend_needs_a_server_with_a_pool() -> None:
     assert explain_skip(without, waiting, {"service-kind": "backend"}) == "b does not have the option pool"
 
 
+@pytest.mark.parametrize(("kind", "reason"), [("cmake", ""), ("go", "a does not have the option backend")])
+def test_only_a_server_in_cpp_asks_postgresql(kind: str, reason: str) -> None:
+    server = contestant("a", kind=kind, options=("pool",), workloads=("rpc",))
+    asking = Scenario(name="s", workload="rpc", server={"service-kind": "backend", "service-time": "5ms"})
+    assert explain_skip(server, asking, {"backend": "calibrated"}) == ""
+    assert explain_skip(server, asking, {"backend": "postgresql"}) == reason
+
+
 def test_a_cell_is_encrypted_only_where_both_sides_can() -> None:
     with_tls, without_tls = contestant("a", options=("tls",), workloads=("echo", "chat")), contestant("b")
     echo, room = Scenario(name="s", workload="echo"), Scenario(name="s", workload="chat", connections=2)

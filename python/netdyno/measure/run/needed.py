@@ -49,7 +49,8 @@ def list_programs(
     ]
     relay = (building.RELAY,) if _needs_relay(experiment) else ()
     tls = building.list_tls_targets(servers) if is_encrypted(experiment) else ()
-    backend = (building.BACKEND,) if any(cell.has_backend for cell in _list_cells(experiment)) else ()
+    asked = {cell.asks_postgresql for cell in _list_cells(experiment) if cell.has_backend}
+    backend = [building.POSTGRESQL if postgresql else building.BACKEND for postgresql in sorted(asked)]
     return (building.GENERATOR, building.CANARY, *relay, *tls, *backend, *contestant_targets)
 
 

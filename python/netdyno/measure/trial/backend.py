@@ -1,10 +1,11 @@
-"""The backend that the server of a trial asks (protocol/WIRE.md, Backend): the calibration server.
+"""The backend that the server of a trial asks (protocol/WIRE.md, Backend): the calibration server, or PostgreSQL.
 
 It is no part of that server. It runs on the cores of the load, where it comes before everything else, as a link's relay
 does: so its waits are exact. Its CPU counts as the run's own, and so is neither the server's nor foreign."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +13,11 @@ from typing import TypeVar
 
 import msgspec
 
-from netdyno.kit.paths import backend_path, build_dir
+from netdyno.kit.paths import backend_path, build_dir, postgresql_path
 from netdyno.measure.machine.links.network import Network
 from netdyno.measure.machine.process import RELAY_PRIORITY, UNREADABLE, LineReader, Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
+from netdyno.measure.trial import postgresql
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model.options import Settings
 
@@ -32,6 +34,10 @@ class BackendTotals(msgspec.Struct, frozen=True):
     """The count of questions in the backend's line of totals."""
 
     requests: int
+
+
+class NoBackendError(Exception):
+    """This machine does not have the backend of a cell."""
 
 
 class Backend:
@@ -61,17 +67,28 @@ def find_url(backend: Backend | None) -> str:
     return backend.url if backend else ""
 
 
+def find_program(settings: Settings) -> list[str]:
+    """Return the words that start the backend of a cell. Raises NoBackendError."""
+    if not settings.asks_postgresql:
+        return [str(backend_path(build_dir()))]
+    if postgresql.find_programs() is None:
+        raise NoBackendError(postgresql.WAY_OUT)
+    if not postgresql_path(build_dir()).exists():
+        raise NoBackendError("this build has no driver of PostgreSQL: install libpq-dev, then delete build/")
+    return [sys.executable, "-m", postgresql.__name__]
+
+
 @contextmanager
 def start_backend(
     settings: Settings, network: Network, context: TrialContext, log: TrialLog
 ) -> Iterator[Backend | None]:
     """Run the backend of a cell beside the server, on its side of the link; None where the cell has none. Raises
-    TrialError where it is not ready in time."""
+    NoBackendError, and TrialError where it is not ready in time."""
     if not settings.has_backend:
         yield None
         return
-    program = str(backend_path(build_dir()))
-    command = [*network.server, program, "--listen", f"tcp://{network.address}:0", "--workload", "rpc"]
+    program = find_program(settings)
+    command = [*network.server, *program, "--listen", f"tcp://{network.address}:0", "--workload", "rpc"]
     with (
         log.section("backend", command) as output,
         Process(

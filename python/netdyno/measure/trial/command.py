@@ -22,7 +22,7 @@ from netdyno.question.contestants.building import DEBUG_PRESET, find_debug_progr
 PORTS_OF_AN_ADDRESS = 25_000
 USERS_BUILD = Path("build/release")
 """The build directory in commands for a user."""
-BACKEND_BY_HAND = "tcp://127.0.0.1:7001"
+BACKEND_BY_HAND = "127.0.0.1:7001"
 """The address of a backend that a user starts to repeat a trial."""
 FIRST_CONNECTIONS = 4
 FIRST_DURATION_S = 0.3
@@ -78,7 +78,8 @@ def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: i
     preset = ("env", f"NETDYNO_PRESET={DEBUG_PRESET}") if settings.is_debug else ()
     serve = (*preset, ENTRY, "serve", trial.contestant)
     server = _format_server(serve, endpoint, settings, trial.added, USERS_BUILD)
-    return [*server, *(("--backend", BACKEND_BY_HAND) if settings.has_backend else ())], load
+    scheme = "postgresql" if settings.asks_postgresql else "tcp"
+    return [*server, *(("--backend", f"{scheme}://{BACKEND_BY_HAND}") if settings.has_backend else ())], load
 
 
 def build_load_command(
@@ -207,7 +208,8 @@ def _format_server(
     program: Sequence[str], endpoint: str, settings: Settings, added: Mapping[str, type_level], build: Path
 ) -> list[str]:
     options = all_options(settings.server, added)
-    options.pop("build", None)  # says which program, not how it serves
+    for of_harness in ("build", "backend"):  # say which program, and which one it asks, by its URL
+        options.pop(of_harness, None)
     # On the command line it is the file with certificate and key.
     if options.pop("tls", "off") == "on":
         options["tls"] = str(certificate_path(build))

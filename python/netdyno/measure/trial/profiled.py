@@ -19,7 +19,7 @@ from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
-from netdyno.measure.trial.backend import start_backend
+from netdyno.measure.trial.backend import NoBackendError, start_backend
 from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.traced import TracedWindow
 from netdyno.measure.trial.trial import build_networked_command, load_program, log_path, wait_ready
@@ -81,7 +81,7 @@ def profile(task: ProfileTask, context: TrialContext) -> tuple[Profile, Profile]
         number = choose_interval(on_observed.switches)
         off_observed = _observe(task, _plan_off_cpu(number), tool, context, "off-cpu")
         return on, replace(_fill_profile(off, off_observed, allowed), every=number)
-    except (NoNetworkError, TrialError) as failure:
+    except (NoNetworkError, NoBackendError, TrialError) as failure:
         return (replace(on, missing=str(failure)) if on_observed is None else on), replace(off, missing=str(failure))
 
 

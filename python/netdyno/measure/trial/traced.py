@@ -17,7 +17,7 @@ from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetwo
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
-from netdyno.measure.trial.backend import start_backend
+from netdyno.measure.trial.backend import NoBackendError, start_backend
 from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.trial import build_networked_command, load_program, log_path, wait_ready
 from netdyno.model.base import type_level
@@ -146,7 +146,7 @@ def _trace_task(task: TraceTask, contestant: Contestant, context: TrialContext) 
         place = NetworkNeeds(context.pinning, log, context.seed, context.network)
         with make_network(transport_of(contestant), load_settings, place) as network:
             return _run(base, _Trial(cell, load_settings, contestant, network, tool), context, log)
-    except (NoNetworkError, TrialError, strace.UnreadableTraceError) as failure:
+    except (NoNetworkError, NoBackendError, TrialError, strace.UnreadableTraceError) as failure:
         log.note(f"not traced: {failure}")
         return msgspec.structs.replace(base, reason=str(failure))
 

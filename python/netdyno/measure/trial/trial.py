@@ -37,7 +37,7 @@ from netdyno.measure.machine.server_processes import Origin
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import client_processes
 from netdyno.measure.trial import load as generate
-from netdyno.measure.trial.backend import Backend, find_url, start_backend
+from netdyno.measure.trial.backend import Backend, NoBackendError, find_url, start_backend
 from netdyno.measure.trial.command import (
     adapt_to_server,
     build_client_command,
@@ -175,7 +175,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: T
         place = NetworkNeeds(context.pinning, log, derive_seed(cell, context), context.network)
         with make_network(transports.of(contestant), cell_settings, place) as network:
             measured = _choose_measurement(cell_settings)(prepared, network)
-    except (NoNetworkError, NoControlGroupError) as missing:
+    except (NoNetworkError, NoControlGroupError, NoBackendError) as missing:
         log.note(f"skipped: {missing}")
         return msgspec.structs.replace(base, reason=str(missing))
     except WindowLostError as lost:

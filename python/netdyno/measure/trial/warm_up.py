@@ -17,7 +17,7 @@ from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetwo
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
-from netdyno.measure.trial.backend import start_backend
+from netdyno.measure.trial.backend import NoBackendError, start_backend
 from netdyno.measure.trial.context import Key, TrialContext, key
 from netdyno.measure.trial.trial import build_networked_command, find_limits, load_program, log_path, wait_ready
 from netdyno.model import transports
@@ -145,7 +145,7 @@ def _measure_alone(kind: CellKind, scenario: Scenario, contestant: Contestant, c
         place = NetworkNeeds(context.pinning, log, context.seed, context.network)
         with make_network(transports.of(contestant), load_settings, place) as network:
             warmup = _observe_warmup(cell, load_settings, contestant, network, context, log)
-    except (NoNetworkError, NoControlGroupError, TrialError) as failure:
+    except (NoNetworkError, NoControlGroupError, NoBackendError, TrialError) as failure:
         log.note(f"not measured: {failure}")
         return None
     log.note(f"warm-up: {warmup}")

@@ -48,12 +48,16 @@ def list_commands(analysis: Analysis) -> tuple[RepeatCommand, ...]:
     )
 
 
+POSTGRESQL = ".venv/bin/python -m netdyno.measure.trial.postgresql"
+
+
 def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[RepeatCommand, ...]:
     scenario = next(scenario for scenario in analysis.requested.scenarios if scenario.name == trial.scenario)
     cell_settings = settings(scenario, trial.levels, trial.warmup.seconds if trial.warmup else 0.0)
     endpoint, difference = _find_endpoint(load.plan.url, cell_settings)
     server, client = build_user_commands(trial, endpoint, cell_settings, load.plan.seed)
-    backend = f"{ENTRY} serve calibration --workload rpc --listen {BACKEND_BY_HAND}"
+    program = POSTGRESQL if cell_settings.asks_postgresql else f"{ENTRY} serve calibration --workload rpc"
+    backend = f"{program} --listen tcp://{BACKEND_BY_HAND}"
     first = (RepeatCommand("One trial by hand: the backend", backend),) if cell_settings.has_backend else ()
     loading = RepeatCommand(f"One trial by hand{difference}: its load", shlex.join(client))
     for contestant in analysis.about:

@@ -81,8 +81,8 @@ class ContestantStyle(NamedTuple):
 KNOWN = """
 granian reactor-netty prefork-reuseport threads-snapshot asio-context-per-thread bun udp-multicast threads-pool-queue
 threads-snapshot-unlocked actix-web fastapi uring-reactor - epoll-coroutine-pool asio-coroutines python-threads-nogil
-udp-coroutines asio-callbacks - gevent boost-fibers asyncio-protocol node-http helidon
-qt-thread-per-client - libuv go-http uvloop process-per-connection tokio-per-core epoll-coroutines
+udp-coroutines asio-callbacks gnet gevent boost-fibers asyncio-protocol node-http helidon
+qt-thread-per-client monoio libuv go-http uvloop process-per-connection tokio-per-core epoll-coroutines
 go-net flask zeromq-coroutines python-threads erlang-processes qt-thread-pool fastify -
 folly-async epoll-worker-pool netty axum beast threads-global-lock prefork uring-per-core
 iterative zeromq-coroutine-pool epoll-per-core tokio-current-thread node-events libevent - nginx

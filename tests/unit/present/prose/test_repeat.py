@@ -26,6 +26,14 @@ def test_a_backend_is_started_before_its_server() -> None:
     assert server.line.endswith(" --service-kind backend --pool 3 --backend tcp://127.0.0.1:7001")
 
 
+def test_a_database_is_started_before_its_server() -> None:
+    run = paired_run()
+    asking = {"service-kind": "backend", "backend": "postgresql"}
+    backend, server, _ = list_commands(analyse(replace(run, experiment=run.experiment.with_each(server=asking))))[2:]
+    assert backend.line == ".venv/bin/python -m netdyno.measure.trial.postgresql --listen tcp://127.0.0.1:7001"
+    assert server.line.endswith(" --service-kind backend --backend postgresql://127.0.0.1:7001")
+
+
 def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> None:
     run = paired_run()
     trials = tuple(
