@@ -692,8 +692,9 @@ def new_server(
     """Copy a server under a new name; no list of servers has to be edited."""
     from netdyno.question.contestants import scaffold
 
-    target = scaffold.copy_server(name, model).relative_to(ROOT)
-    print(f"{target} is a copy of servers/{model}: edit its sources, summary and README, name it in docs/models.md,")
+    target = scaffold.copy_server(name, model)
+    print(f"{target.relative_to(ROOT)} is a copy of servers/{model}: edit its {scaffold.name_edits(target)}, ", end="")
+    print("name it in docs/models.md,")
     print(f"then ./netdyno check {name}")
     return 0
 
