@@ -586,6 +586,23 @@ def test_bash_completes_the_netdyno_that_is_typed(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish: apt-get install fish")
+def test_fish_completes_the_netdyno_that_is_typed(tmp_path: Path) -> None:
+    program = tmp_path / "netdyno"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m netdyno "$@"\n')
+    program.chmod(0o755)
+    script = """
+        ./netdyno completion fish | source
+        for typed in "./netdyno rep" "./netdyno report --exp" "./netdyno report --export githu"
+            complete --do-complete $typed
+        end"""
+    command = ["fish", "--no-config", "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    offered = [line.partition("\t")[0] for line in done.stdout.splitlines()]
+    assert offered == ["report", "--export", "github-bigger", "github-smaller"]
+
+
 def test_zsh_is_answered_and_asks_the_netdyno_that_is_typed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
