@@ -518,6 +518,12 @@ def test_the_chart_over_time_shrinks_with_the_window(light: Watched) -> None:
     resize(light.page, WIDE)
 
 
+def test_a_phone_shows_all_that_a_ranking_says_of_a_contestant(pages: Pages, troubled_file: Path) -> None:
+    rankings = pages(troubled_file, PHONE, "dark").page.locator(".ranking")
+    assert rankings.count() > 1
+    assert rankings.evaluate_all("all => all.filter(e => e.scrollWidth > e.clientWidth).length") == 0
+
+
 def test_whatever_scrolls_sideways_can_be_scrolled_by_keyboard(phone: Watched) -> None:
     open_all_details(phone.page)
     stuck = phone.page.evaluate(
@@ -608,8 +614,11 @@ def test_printed_nothing_is_cut(light: Watched) -> None:
            const found = [...document.querySelectorAll('table, pre, canvas')]
              .filter(e => e.getBoundingClientRect().right > width + 1 || e.scrollWidth > e.clientWidth + 1)
              .map(e => (e.parentElement.ariaLabel ?? '') + e.outerHTML.slice(0, 60));
+           const range = document.createRange();
+           const broken = [...document.querySelectorAll('.ranking .rank')]
+             .filter(e => (range.selectNodeContents(e), range.getClientRects().length > 1)).map(e => e.textContent);
            document.body.style.width = '';
-           return found;
+           return [...found, ...broken];
         }""",
         A4[0],
     )
