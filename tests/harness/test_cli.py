@@ -545,6 +545,16 @@ def test_check_hands_pytest_everything_from_the_first_option_on(monkeypatch: pyt
     assert seen == [[SERVER], ["-q", "-k", "contract"]]
 
 
+@pytest.mark.parametrize("words", [(), ("new",), ("cluster",)])
+def test_without_a_verb_it_lists_them_in_whole_sentences(words: tuple[str, ...]) -> None:
+    done = netdyno(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"Usage: {' '.join(('netdyno', *words))} [OPTIONS] COMMAND [ARGS]...\n\n")
+    _, commands = done.stderr.split("Commands:\n")
+    assert "..." not in commands
+    assert commands.endswith(".\n")
+
+
 def test_load_hands_every_argument_to_the_generator() -> None:
     done = netdyno("load", "--no-such-option", "-c", "5", "tcp://127.0.0.1:1")
     assert done.returncode == 2

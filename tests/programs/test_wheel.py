@@ -113,6 +113,7 @@ def test_its_generator_loads_and_its_doctor_examines(home: Path, netdyno: Netdyn
 def test_what_needs_the_clone_says_so(netdyno: Netdyno) -> None:
     for verb in OF_CLONE:
         assert netdyno(verb, "x").stderr == f"netdyno: {verb}: {NEEDS_CLONE}\n"
+    assert " ".join(netdyno("--help").stdout.split()).count("Needs a clone.") == len(OF_CLONE)
     assert f"cannot be started: {NEEDS_CLONE}" in netdyno("serve", "tokio").stderr
     done = netdyno("run")
     assert (done.returncode, done.stdout) == (2, "")
