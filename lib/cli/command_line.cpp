@@ -123,7 +123,8 @@ void CommandLine::add_version(const std::string& text) {
 
 void CommandLine::add_completion() {
   const auto print = [this](const std::string& shell) {
-    if (shell != "bash" && shell != "zsh") refuse_value("--completion", "'" + shell + "' is neither bash nor zsh");
+    if (shell != "bash" && shell != "zsh" && shell != "fish")
+      refuse_value("--completion", "'" + shell + "' is none of bash, zsh and fish");
     std::vector<CompletedOption> options;
     for (const CLI::Option* option : app_->get_options()) {
       if (option->get_positional()) continue;
@@ -133,10 +134,12 @@ void CommandLine::add_completion() {
       for (const std::string& name : option->get_lnames()) completed.names.push_back("--" + name);
       options.push_back(completed);
     }
-    std::fputs(completion_script(program_, shell == "zsh", options).c_str(), stdout);
+    std::fputs(completion_script(program_, shell, options).c_str(), stdout);
     std::exit(0);
   };
-  add_read("--completion", print, "print what a shell completes these options by").type_name("bash|zsh").read_at_once();
+  add_read("--completion", print, "print what a shell completes these options by")
+      .type_name("bash|zsh|fish")
+      .read_at_once();
 }
 
 void CommandLine::keep_only(const std::set<std::string>& names) {

@@ -63,7 +63,7 @@ class CommandLine {
 
   /// `--version`, which prints this.
   void add_version(const std::string& text);
-  /// `--completion bash|zsh`, which prints a script that makes this shell complete the options (completion.cpp).
+  /// `--completion bash|zsh|fish`, which prints a script that makes this shell complete the options (completion.cpp).
   void add_completion();
 
   /// Takes away each option but --help, the positional ones, and those of these long names.

@@ -72,10 +72,29 @@ std::string zsh(const std::string& program, const std::vector<CompletedOption>& 
   return text + " \\\n    ':url:'\n}\ncompdef " + function_of(program) + " " + program + "\n";
 }
 
+std::string fish(const std::string& program, const std::vector<CompletedOption>& options) {
+  const std::string begin = "complete -c " + program;
+  std::string text = begin + " -f\n";
+  for (const CompletedOption& option : options) {
+    text += begin;
+    for (const std::string& name : option.names)
+      text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+    if (takes_file(option))
+      text += " -r -F";
+    else if (!option.takes.empty())
+      text += " -x -a '" + words_of(option) + "'";
+    text += " -d '";
+    for (const char c : option.help) text += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string{c};
+    text += "'\n";
+  }
+  return text;
+}
+
 }  // namespace
 
-std::string completion_script(const std::string& program, bool for_zsh, const std::vector<CompletedOption>& options) {
-  return for_zsh ? zsh(program, options) : bash(program, options);
+std::string completion_script(const std::string& program, const std::string& shell,
+                              const std::vector<CompletedOption>& options) {
+  return shell == "fish" ? fish(program, options) : shell == "zsh" ? zsh(program, options) : bash(program, options);
 }
 
 }  // namespace netdyno

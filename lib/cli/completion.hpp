@@ -11,7 +11,8 @@ struct CompletedOption {
   std::string help;
 };
 
-/// The script by which bash or zsh completes the options of a program, to be sourced.
-std::string completion_script(const std::string& program, bool zsh, const std::vector<CompletedOption>& options);
+/// The script by which bash, zsh or fish completes the options of a program, to be sourced.
+std::string completion_script(const std::string& program, const std::string& shell,
+                              const std::vector<CompletedOption>& options);
 
 }  // namespace netdyno

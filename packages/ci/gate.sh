@@ -4,7 +4,7 @@
 #   BEFORE, AFTER       two commands that start the servers, or
 #   BASE, SERVER        a commit, and the command that starts the server of {tree}; BUILD is the command that builds it
 #   SERVER_PATH, BUDGET what is requested (/), and how long the gate may take (10m)
-#   SLO                 an objective such as p99<20ms, which the new server has to meet at some rate
+#   OBJECTIVE           an objective such as p99<20ms, which the new server has to meet at some rate
 #   NETDYNO             the netdyno to call (default: that of this clone)
 #
 # It leaves gate.md, gate.xml (JUnit), report.html and logs in the folder netdyno-gate. It fails where the new server is
@@ -44,7 +44,7 @@ decide() { # the servers, as options of gate
 
 meets_objective() { # the new server
     if [ -n "${BUILD:-}" ]; then sh -c "$BUILD" || return 1; fi
-    "$netdyno" capacity --server "$1" --path "$path" --slo "$SLO" --results "$folder/results" --json \
+    "$netdyno" capacity --server "$1" --path "$path" --objective "$OBJECTIVE" --results "$folder/results" --json \
         >"$folder/capacity.json" && ! grep -q '"ending": "none"' "$folder/capacity.json"
 }
 
@@ -58,7 +58,7 @@ else
     echo 'netdyno: give before and after, or base and server' >&2
     exit 2
 fi
-if [ -n "${SLO:-}" ]; then
+if [ -n "${OBJECTIVE:-}" ]; then
     if ! meets_objective "$new" >"$folder/capacity.log" 2>&1 && [ $status = 0 ]; then status=1; fi
     cat "$folder/capacity.log"
     quote_log "$folder/capacity.log" >>"$folder/gate.md"

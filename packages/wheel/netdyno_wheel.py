@@ -27,6 +27,7 @@ PROGRAMS = {"netdyno-load": "loadgen", "netdyno-canary": "canary", "netdyno-link
 """The programs, and the folder of each in a build."""
 DATA = ("experiments/*.toml", "servers/*/server.json", "clients/*/client.json")
 COMMANDS = "[console_scripts]\nnetdyno = netdyno.verbs.cli:main\nnetdyno-load = netdyno.verbs.generator:main\n"
+PAGE = "share/man/man1/netdyno-load.1"
 EVERYWHERE = re.compile(r"lib(c|m|dl|rt|pthread)\.so\.\d+|ld-linux.*\.so\.\d+")
 """The libraries of every Linux with the GNU C library (PEP 600)."""
 Settings = Mapping[str, object] | None
@@ -34,12 +35,12 @@ Settings = Mapping[str, object] | None
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
     """Build the wheel for pip or uv. Returns the name of the file that it leaves in the folder."""
-    with tempfile.TemporaryDirectory() as prefix:
-        folder = installed(Path(prefix)) / "bin"
-        programs = {name: folder / name for name in PROGRAMS}
-        tag = f"py3-none-{platform(programs.values())}"
-        files = list_files(programs) | describe(tag)
     name = f"netdyno-{project_version()}"
+    with tempfile.TemporaryDirectory() as prefix:
+        folder = installed(Path(prefix))
+        programs = {name: folder / "bin" / name for name in PROGRAMS}
+        tag = f"py3-none-{platform(programs.values())}"
+        files = list_files(programs) | {f"{name}.data/data/{PAGE}": (folder / PAGE).read_bytes()} | describe(tag)
     write(Path(wheel_directory) / f"{name}-{tag}.whl", files, f"{name}.dist-info/RECORD")
     return f"{name}-{tag}.whl"
 

@@ -518,6 +518,12 @@ def test_the_chart_over_time_shrinks_with_the_window(light: Watched) -> None:
     resize(light.page, WIDE)
 
 
+def test_a_phone_shows_all_that_a_ranking_says_of_a_contestant(pages: Pages, troubled_file: Path) -> None:
+    rankings = pages(troubled_file, PHONE, "dark").page.locator(".ranking")
+    assert rankings.count() > 1
+    assert rankings.evaluate_all("all => all.filter(e => e.scrollWidth > e.clientWidth).length") == 0
+
+
 def test_whatever_scrolls_sideways_can_be_scrolled_by_keyboard(phone: Watched) -> None:
     open_all_details(phone.page)
     stuck = phone.page.evaluate(
@@ -598,17 +604,25 @@ def test_nothing_in_a_card_leaves_it(troubled: Watched, width: int) -> None:
     assert outside == []
 
 
-def test_printed_no_table_is_cut(light: Watched) -> None:
+def test_printed_nothing_is_cut(light: Watched) -> None:
+    """To print, the browser lays the page out again and tells no script: all is measured before one could hear."""
     open_all_details(light.page)
     light.page.emulate_media(media="print")
-    resize(light.page, A4)
     cut = light.page.evaluate(
-        """[...document.querySelectorAll('table')]
-           .filter(e => e.getBoundingClientRect().right > innerWidth + 1 || e.scrollWidth > e.clientWidth + 1)
-           .map(e => (e.parentElement.ariaLabel ?? '') + e.outerHTML.slice(0, 60))"""
+        """width => {
+           document.body.style.width = `${width}px`;
+           const found = [...document.querySelectorAll('table, pre, canvas')]
+             .filter(e => e.getBoundingClientRect().right > width + 1 || e.scrollWidth > e.clientWidth + 1)
+             .map(e => (e.parentElement.ariaLabel ?? '') + e.outerHTML.slice(0, 60));
+           const range = document.createRange();
+           const broken = [...document.querySelectorAll('.ranking .rank')]
+             .filter(e => (range.selectNodeContents(e), range.getClientRects().length > 1)).map(e => e.textContent);
+           document.body.style.width = '';
+           return [...found, ...broken];
+        }""",
+        A4[0],
     )
     light.page.emulate_media(media="screen")
-    resize(light.page, WIDE)
     assert cut == []
 
 

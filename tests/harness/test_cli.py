@@ -545,6 +545,16 @@ def test_check_hands_pytest_everything_from_the_first_option_on(monkeypatch: pyt
     assert seen == [[SERVER], ["-q", "-k", "contract"]]
 
 
+@pytest.mark.parametrize("words", [(), ("new",), ("cluster",)])
+def test_without_a_verb_it_lists_them_in_whole_sentences(words: tuple[str, ...]) -> None:
+    done = netdyno(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"Usage: {' '.join(('netdyno', *words))} [OPTIONS] COMMAND [ARGS]...\n\n")
+    _, commands = done.stderr.split("Commands:\n")
+    assert "..." not in commands
+    assert commands.endswith(".\n")
+
+
 def test_load_hands_every_argument_to_the_generator() -> None:
     done = netdyno("load", "--no-such-option", "-c", "5", "tcp://127.0.0.1:1")
     assert done.returncode == 2
@@ -584,6 +594,23 @@ def test_bash_completes_the_netdyno_that_is_typed(tmp_path: Path) -> None:
         "--export",
         "json csv md bencher github-bigger github-smaller schema",
     ]
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish: apt-get install fish")
+def test_fish_completes_the_netdyno_that_is_typed(tmp_path: Path) -> None:
+    program = tmp_path / "netdyno"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m netdyno "$@"\n')
+    program.chmod(0o755)
+    script = """
+        ./netdyno completion fish | source
+        for typed in "./netdyno rep" "./netdyno report --exp" "./netdyno report --export githu"
+            complete --do-complete $typed
+        end"""
+    command = ["fish", "--no-config", "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    offered = [line.partition("\t")[0] for line in done.stdout.splitlines()]
+    assert offered == ["report", "--export", "github-bigger", "github-smaller"]
 
 
 def test_zsh_is_answered_and_asks_the_netdyno_that_is_typed(

@@ -203,9 +203,7 @@ def test_a_slice_that_a_program_of_others_disturbed_is_retried_at_once(
         first.contestant: (0, NEEDED_TURNS),
         second.contestant: (2, NEEDED_TURNS + 2),
     }
-    assert f"disturbed 2 of {2 * NEEDED_TURNS + 2} slices, which were measured again" in retries_words.describe_retries(
-        totals
-    )
+    assert f"disturbed 2 of {2 * NEEDED_TURNS + 2} slices, which were retried" in retries_words.describe_retries(totals)
 
 
 def test_a_slice_of_which_the_hypervisor_took_a_part_is_retried_and_its_turn_is_kept(

@@ -160,7 +160,7 @@ def test_what_is_met_at_the_most_and_what_nothing_meets(tmp_path: Path, capsys: 
         f"{SERVER} meets p99 < 5 ms at 1,100 messages/s (held in 3 of 3 trials): the highest rate to be tried, so its "
         "capacity is that or more" in capsys.readouterr().out
     )
-    assert search(tmp_path / "none", "--slo", "mean<1ns", "--start", "200") == 0
+    assert search(tmp_path / "none", "--objective", "mean<1ns", "--start", "200") == 0
     assert (
         f"{SERVER} does not meet mean < 1 ns at 100 messages/s, the lowest rate to be tried: it failed in 3 of 3 "
         "trials." in capsys.readouterr().out
@@ -194,7 +194,7 @@ def test_a_server_that_dies_gives_no_answer_and_exit_1(
     [
         (["nobody"], "unknown server 'nobody'"),
         ([UNSAFE], f"{UNSAFE} is unsafe, so its capacity is not measured"),
-        ([SERVER, "--slo", "p99<5"], "--slo: the limit of 'p99': '5' is not a duration"),
+        ([SERVER, "--objective", "p99<5"], "--objective: the limit of 'p99': '5' is not a duration"),
         ([SERVER, "--workload", "ecko"], f"--workload: {SERVER} does not speak 'ecko'"),
         ([SERVER, "--duration", "5"], "--duration: '5' is not a duration"),
         ([SERVER, "--duration", "0s"], "--duration: '0s' is not above 0"),
@@ -228,7 +228,7 @@ def test_a_real_server_is_not_found_to_do_more_than_it_can(tmp_path: Path, monke
     nothing. A single trial that holds is enough to be found to do too much."""
     monkeypatch.setenv("NETDYNO_BUILD", str(REAL_BUILD))
     words = ["epoll-reactor", "--workload", "rpc", "--service-time", "1ms", "--service-kind", "cpu", "-c", "10"]
-    load = ["--slo", "mean<10ms", "--arrivals", "constant", "--start", "600", "--most", "9000"]
+    load = ["--objective", "mean<10ms", "--arrivals", "constant", "--start", "600", "--most", "9000"]
     load += ["--warmup", "100ms", "--duration", "200ms"]
     code = cli.main(
         ["capacity", *words, *load, "--resolution", "0.2", "--needed", "1", "--results", str(tmp_path), *OPTIONS[-2:]]

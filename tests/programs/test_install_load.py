@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zlib
@@ -72,6 +73,20 @@ def test_a_shell_completes_the_installed_program_by_what_is_beside_it(tmp_path: 
     assert registered.startswith("complete ")
     assert offered == ["--look-every"]
     assert (tmp_path / "share/zsh/site-functions/_netdyno-load").read_text().startswith("#compdef netdyno-load\n")
+    assert "complete -c netdyno-load -l look-every" in (
+        (tmp_path / "share/fish/vendor_completions.d/netdyno-load.fish").read_text()
+    )
+
+
+@pytest.mark.skipif(shutil.which("man") is None, reason="no man: apt-get install man-db")
+def test_man_shows_its_help_to_the_letter(tmp_path: Path) -> None:
+    assert install_load(str(tmp_path)).returncode == 0
+    page = tmp_path / "share/man/man1/netdyno-load.1"
+    done = run(["man", "--warnings", "--local-file", str(page)], MANWIDTH="400", LC_ALL="C.UTF-8", MANPAGER="cat")
+    assert done.stderr == ""
+    lines = [line.strip() for line in run([str(tmp_path / "bin/netdyno-load"), "--help"]).stdout.splitlines()]
+    shown = [line.strip() for line in done.stdout.splitlines()]
+    assert [line for line in lines if line not in shown] == []
 
 
 def test_where_it_cannot_be_installed_is_stated(tmp_path: Path) -> None:

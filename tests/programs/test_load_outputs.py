@@ -9,6 +9,7 @@ import math
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -392,10 +393,27 @@ def test_zsh_gets_a_specification_of_each_option() -> None:
     assert ("--spin", ":value:(auto off on)") in {(name, value) for name, _, value in specifications}
 
 
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish: apt-get install fish")
+def test_fish_completes_the_options_their_words_and_files(tmp_path: Path) -> None:
+    script = tmp_path / "netdyno-load.fish"
+    script.write_text(load("--completion", "fish").stdout)
+    (tmp_path / "result.json").touch()
+
+    def completed(typed: str) -> list[str]:
+        ask = f"source {script}; complete --do-complete 'netdyno-load {typed}'"
+        done = subprocess.run(["fish", "--no-config", "-c", ask], capture_output=True, text=True, check=True)
+        return [line.partition("\t")[0] for line in done.stdout.splitlines()]
+
+    assert completed("--look") == ["--look-every"]
+    assert completed("--spin ") == ["auto", "off", "on"]
+    assert completed(f"--json {tmp_path}/res") == [f"{tmp_path}/result.json"]
+    assert {"-c", "--connections"} <= set(completed("-"))
+
+
 def test_another_shell_is_refused() -> None:
-    done = load("--completion", "fish")
+    done = load("--completion", "tcsh")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "neither bash nor zsh" in done.stderr
+    assert "none of bash, zsh and fish" in done.stderr
 
 
 def on_a_terminal(*arguments: str) -> str:

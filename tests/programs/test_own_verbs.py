@@ -18,8 +18,9 @@ pytestmark = [pytest.mark.needs_build, pytest.mark.long, pytest.mark.usefixtures
 
 API = f"{shlex.join([sys.executable, '-I', '-S', str(FAKES / 'json_api.py')])} {{port}}"
 KNOB = ("--server", f"{API} {{how}}", "--vary", "how=plain,chunked", "--path", "/api/items")
-SEARCH = ("--slo", "mean<5s", "--duration", "100ms", "--warmup", "0ms", "--needed", "1", "--foreign-load", "count")
-QUICK = ("--duration", "100ms", "--blocks", "1", "--foreign-load", "count", "--trace", "never")
+COUNTED = ("--foreign-load", "count")
+SEARCH = ("--objective", "mean<5s", "--duration", "100ms", "--warmup", "0ms", "--needed", "1", *COUNTED)
+QUICK = ("--duration", "100ms", "--blocks", "1", *COUNTED, "--trace", "never")
 
 
 @pytest.mark.usefixtures("undrawn")

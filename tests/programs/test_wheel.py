@@ -101,6 +101,10 @@ def test_it_runs_gates_and_reports_without_the_clone(home: Path, netdyno: Netdyn
     assert "most, throughput: " in done.stdout or "Nothing was measured." in done.stdout
 
 
+def test_its_generator_has_a_page_where_man_looks(home: Path) -> None:
+    assert "\\-\\-look\\-every" in (home / "environment/share/man/man1/netdyno-load.1").read_text()
+
+
 def test_its_generator_loads_and_its_doctor_examines(home: Path, netdyno: Netdyno) -> None:
     assert netdyno("load", "http://127.0.0.1:1/", "--duration", "10ms").returncode == 1
     assert netdyno("doctor").stdout.startswith("this machine: ")
@@ -109,6 +113,7 @@ def test_its_generator_loads_and_its_doctor_examines(home: Path, netdyno: Netdyn
 def test_what_needs_the_clone_says_so(netdyno: Netdyno) -> None:
     for verb in OF_CLONE:
         assert netdyno(verb, "x").stderr == f"netdyno: {verb}: {NEEDS_CLONE}\n"
+    assert " ".join(netdyno("--help").stdout.split()).count("Needs a clone.") == len(OF_CLONE)
     assert f"cannot be started: {NEEDS_CLONE}" in netdyno("serve", "tokio").stderr
     done = netdyno("run")
     assert (done.returncode, done.stdout) == (2, "")

@@ -149,12 +149,12 @@ def test_a_pull_request_is_compared_with_its_target(tmp_path: Path, fake: Path) 
 
 
 def test_an_objective_is_searched_with_the_new_server(tmp_path: Path, fake: Path) -> None:
-    step = execute(BASE | {"build": "touch built", "slo": "p99<20ms"}, tmp_path, NETDYNO=str(fake))
+    step = execute(BASE | {"build": "touch built", "objective": "p99<20ms"}, tmp_path, NETDYNO=str(fake))
     called = (tmp_path / "called-capacity").read_text().splitlines()
-    assert called[:7] == ["capacity", "--server", "./server --port {port}", "--path", "/", "--slo", "p99<20ms"]
+    assert called[:7] == ["capacity", "--server", "./server --port {port}", "--path", "/", "--objective", "p99<20ms"]
     assert ((tmp_path / "built").is_file(), step.exit_code) == (True, 0)
     fake.write_text(fake.read_text().replace('"capacity"}', '"none"}'))
-    assert execute(TWO | {"slo": "p99<20ms"}, tmp_path, NETDYNO=str(fake)).exit_code == 1
+    assert execute(TWO | {"objective": "p99<20ms"}, tmp_path, NETDYNO=str(fake)).exit_code == 1
 
 
 @pytest.mark.parametrize("given", [{}, {"before": "./old {port}"}, {"server": "./server {port}"}, {"base": "main"}])

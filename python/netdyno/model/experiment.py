@@ -273,7 +273,7 @@ class Scenario(Conditions, kw_only=True):
         Option(words(*ALSO_COUNTS), "Metrics that choose among equals, in this order.", "own"),
     ] = ()
     margin: Annotated[Number, Option(PRECISION, "The smallest difference that matters, such as 5%.", "own")] = 0.05
-    slo: Annotated[str, Option(TEXT, "The objective, such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.", "own")] = ""
+    slo: Annotated[str, Option(TEXT, "Such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.", "own", "objective")] = ""
 
     @property
     def has_burst(self) -> bool:

@@ -59,7 +59,7 @@ def declared(kind: type[msgspec.Struct]) -> Mapping[str, Option]:
     options = {}
     for field, hint in get_type_hints(kind, include_extras=True).items():
         for option in (option for option in getattr(hint, "__metadata__", ()) if isinstance(option, Option)):
-            name = re.sub("_(s|hz)$", "", field).replace("_", "-")
+            name = option.name or re.sub("_(s|hz)$", "", field).replace("_", "-")
             default = fields[field].default
             default = None if default is msgspec.NODEFAULT else default
             options[name] = replace(option, name=name, field=field, default=default)

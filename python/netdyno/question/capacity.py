@@ -19,7 +19,7 @@ RATE = "rate"
 
 _PLAN = declared(CapacityPlan)
 SEARCH: tuple[Option, ...] = (
-    replace(SCENARIO["slo"], default="p99<5ms"),
+    replace(SCENARIO["objective"], default="p99<5ms"),
     SCENARIO["workload"],
     SCENARIO["connections"],
     replace(SCENARIO["size"], default=64),
@@ -73,13 +73,13 @@ def check_capacity(scenario: Scenario, where: str) -> None:
     Raises UserError naming `where` and the key."""
     if scenario.metric != CAPACITY:
         if scenario.slo:
-            raise UserError(f"{where}: key 'slo': is the objective of the metric 'capacity'; write it beside this key")
+            raise UserError(f"{where}: key 'objective': is that of the metric 'capacity'; write it beside this key")
         return
     if scenario.then_by:
         raise UserError(f"{where}: key 'then-by': leave it out; with metric 'capacity' each contestant has other rates")
     if not scenario.slo:
-        raise UserError(f"{where}: the key 'slo' is missing; metric = 'capacity' needs an objective, such as 'p99<5ms'")
-    objective.parse(scenario.slo, f"{where}: key 'slo'")
+        raise UserError(f"{where}: the key 'objective', such as 'p99<5ms', is missing; metric = 'capacity' needs it")
+    objective.parse(scenario.slo, f"{where}: key 'objective'")
     if scenario.arrivals == "closed":
         raise UserError(
             f"{where}: key 'metric': 'capacity' needs arrivals = 'constant' or 'poisson'; a closed loop has no rate of "

@@ -153,7 +153,7 @@ def _search(
     argv: Sequence[str],
 ) -> CompletedSearch:
     """Search for the capacity of a server, and print its steps and its answer."""
-    objective = slo.parse(request.given["slo"], "--slo")
+    objective = slo.parse(request.given["objective"], "--objective")
     display = StepDisplay(console, objective, experiment.scenarios[0])
     outcome = capacity_search.execute(experiment, server, prepared, build=build_dir(), argv=argv, display=display)
     searched = None if outcome.interrupted else _read_answer(outcome.folder)
@@ -288,7 +288,7 @@ def _encode_search(request: CapacityRequest, search: CompletedSearch) -> dict[st
         "run_id": search.run_id,
         "report": str(search.report) if search.report else None,
         "server": search.server.name,
-        "slo": request.given["slo"],
+        "objective": request.given["objective"],
         "ending": answer.ending if answer else "interrupted",
         "holds": msgspec.structs.asdict(answer.holds) if answer and answer.holds else None,
         "fails": msgspec.structs.asdict(answer.fails) if answer and answer.fails else None,

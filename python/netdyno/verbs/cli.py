@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -17,6 +18,7 @@ from typing import Annotated, Literal, NoReturn, get_args
 
 import typer
 from msgspec.structs import replace
+from typer._click.exceptions import NoArgsIsHelpError
 from typer.core import TyperGroup
 from typer.main import get_group
 
@@ -286,7 +288,7 @@ def aa(
     foreign_load: Foreign = "strike-out",
     as_json: LastLine = False,
 ) -> int:
-    """Compare contestants with themselves: how often is a false difference found? (Exit code 1: too often.)"""
+    """Compare contestants with themselves: how often is a false difference found (exit code 1: too often)?"""
     from netdyno.verbs import aa as command
     from netdyno.verbs.run import RunRequest
 
@@ -692,8 +694,9 @@ def new_server(
     """Copy a server under a new name; no list of servers has to be edited."""
     from netdyno.question.contestants import scaffold
 
-    target = scaffold.copy_server(name, model).relative_to(ROOT)
-    print(f"{target} is a copy of servers/{model}: edit its sources, summary and README, name it in docs/models.md,")
+    target = scaffold.copy_server(name, model)
+    print(f"{target.relative_to(ROOT)} is a copy of servers/{model}: edit its {scaffold.name_edits(target)}, ", end="")
+    print("name it in docs/models.md,")
     print(f"then ./netdyno check {name}")
     return 0
 
@@ -806,6 +809,9 @@ def _run_verb(arguments: Sequence[str] | None) -> int:
             raise
         return _report_error(f"the machine lacks a resource: {error}", 2)
     except typer.TyperException as error:
+        if isinstance(error, NoArgsIsHelpError):
+            print(error.format_message(), file=sys.stderr)
+            return 2
         return _report_error((_explain_missing(error) or error.format_message()) + _find_help(error), 2)
     except KeyboardInterrupt:
         return 130
@@ -813,8 +819,13 @@ def _run_verb(arguments: Sequence[str] | None) -> int:
 
 @functools.cache
 def _build_command() -> TyperGroup:
-    """Return the parser of all commands, which takes 30 ms to make."""
-    return get_group(app)
+    """Return the parser of all commands, which takes 30 ms to make. A list of commands has their first sentences."""
+    group = get_group(app)
+    for holder in (group, *(command for command in group.commands.values() if isinstance(command, TyperGroup))):
+        for name, command in holder.commands.items():
+            first_sentence = re.split(r"(?<=[.?])(?: |$)", command.help or "")[0]
+            command.short_help = first_sentence + (" Needs a clone." if IS_INSTALLED and name in OF_CLONE else "")
+    return group
 
 
 OF_STORED = "reads a stored run and starts nothing: name contestants of that run"

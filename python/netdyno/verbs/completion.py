@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-Shell = Literal["bash", "zsh"]
+Shell = Literal["bash", "zsh", "fish"]
 ASKS = "_NETDYNO_COMPLETE"
 """The variable of the environment with a shell's request."""
 
@@ -22,4 +22,14 @@ _netdyno() {{
     eval "$(_TYPER_COMPLETE_ARGS="${{words[1,$CURRENT]}}" {ASKS}=complete_zsh "${{words[1]}}" 2>/dev/null)"
 }}
 compdef _netdyno netdyno""",
+    "fish": f"""\
+function _netdyno
+    set -lx _TYPER_COMPLETE_ARGS (commandline -cp)
+    set -lx _TYPER_COMPLETE_FISH_ACTION $argv[1]
+    set -lx {ASKS} complete_fish
+    set -l typed (commandline -opc)
+    $typed[1] 2>/dev/null
+end
+complete -c netdyno -f -n "_netdyno is-args" -a "(_netdyno get-args)"
+""",
 }

@@ -122,7 +122,7 @@ def test_where_it_was_only_counted_the_report_says_so() -> None:
     over_time = read_canary(replace(run_of(judged), environment={"foreign_load": "count"}))
     printed = describe_drift(over_time)
     assert (
-        "The distance of each trial from its block was only counted, as requested: no trial was excluded for it."
+        "The distance of each trial from its block was only counted, as requested: no trial is invalid for it."
         in printed
     )
     assert not any("further than" in text for text in printed)

@@ -265,7 +265,7 @@ def test_the_report_draws_the_curve_with_objective_capacity_and_knee() -> None:
         assert f">{label}<" in panel
     assert page.count("(knee)") == 1
     assert '<p class="verdict">Capacity</p>' in page
-    assert "./netdyno capacity fast --slo" in page
+    assert "./netdyno capacity fast --objective" in page
 
 
 def test_the_report_of_all_has_one_panel_with_everybody() -> None:

@@ -34,7 +34,7 @@ def losing(share: float) -> LoadResult:
     ],
 )
 def test_an_objective_is_read_and_stated(text: str, shown: str) -> None:
-    assert slo.parse(text, "--slo").text == shown
+    assert slo.parse(text, "--objective").text == shown
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_an_objective_is_read_and_stated(text: str, shown: str) -> None:
 )
 def test_what_is_no_objective_is_one_clear_line(text: str, complaint: str) -> None:
     with pytest.raises(UserError) as caught:
-        slo.parse(text, "--slo")
-    assert str(caught.value).startswith("--slo: ")
+        slo.parse(text, "--objective")
+    assert str(caught.value).startswith("--objective: ")
     assert complaint in str(caught.value)
 
 

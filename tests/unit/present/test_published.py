@@ -108,9 +108,10 @@ def test_the_newest_run_stands_first_whatever_it_is_called() -> None:
     assert places == sorted(places)
 
 
-def test_the_summary_says_each_answer_and_counts_the_claims_by_verdict() -> None:
+def test_summary_and_index_say_each_answer_and_count_the_claims_by_verdict() -> None:
     findings = exported(made_run()).findings
-    question = replace(findings.scenarios[0], name="echo", sentence="Take [this] " + 40 * "and that ")
+    sentence = "Take [this] " + 40 * "and that " + "at 1.5 ms. Worse than it: all"
+    question = replace(findings.scenarios[0], name="echo", sentence=sentence)
     claims = (
         ClaimEntry(id="A1", text="", verdict="confirmed", reason="", checks=(), by_script=None),
         ClaimEntry(id="A2", text="", verdict="not_testable", reason="", checks=(), by_script=None),
@@ -122,3 +123,6 @@ def test_the_summary_says_each_answer_and_counts_the_claims_by_verdict() -> None
     assert "* **echo**: Take \\[this\\] and that" in text
     assert "* 2 confirmed: A1, A3\n* 1 not testable: A2\n" in text
     assert max(map(len, text.splitlines())) <= 120
+    index = site.render_index(site.Site(runs=(entry, newer)))
+    assert "and that at 1.5 ms.</li>" in index
+    assert "<p>3 claims: 2 confirmed, 1 not testable.</p>" in index

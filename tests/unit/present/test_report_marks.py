@@ -10,7 +10,13 @@ from matplotlib.axes import Axes
 
 from netdyno.model.metrics import METRICS
 from netdyno.present.report import capacity, panels
-from netdyno.present.report.drawing import open_panel, set_duration_axis, set_level_ticks, spread_places
+from netdyno.present.report.drawing import (
+    draw_limit,
+    open_panel,
+    set_duration_axis,
+    set_level_ticks,
+    spread_places,
+)
 from netdyno.present.report.marks import SHADES, name_metric, set_metric_ticks, shade
 
 
@@ -86,6 +92,29 @@ def test_the_axis_of_response_times_is_theirs_however_large_the_send_lag(lag_ns:
         panels.mark_send_lag(axes, lag_ns)
         assert axes.get_ylim() == before
         assert [label.get_text() for label in axes.texts] == [text]
+
+
+@pytest.mark.parametrize("curve", [(1, 2, 6), (6, 20, 20), (4, 4, 20), (6, 6, 4)])
+def test_no_curve_passes_through_the_name_of_a_limit(curve: Sequence[float]) -> None:
+    with open_panel() as axes:
+        (line,) = axes.plot([1, 2, 3], curve)
+        axes.set_ylim(0, 21)
+        draw_limit(axes, "p99 < 5 ms", 5, "black", (5, 3))
+        (label,) = axes.texts
+        box = label.get_window_extent()
+        assert not line.get_path().transformed(line.get_transform()).intersects_bbox(box, filled=False)
+
+
+@pytest.mark.parametrize("height", [5, 0, 30])
+def test_no_point_lies_under_the_name_of_a_limit(height: float) -> None:
+    with open_panel() as axes:
+        axes.set(xlim=(0, 10), ylim=(1, 21))
+        axes.plot([1, 9], [20, 20], "o")
+        axes.plot([9, 9], [2, 6], "o")
+        draw_limit(axes, "p99", height, "black", (5, 3))
+        (label,) = axes.texts
+        box = label.get_window_extent()
+        assert not any(box.contains(*axes.transData.transform((x, y))) for x, y in ((1, 20), (9, 2), (9, 6)))
 
 
 def test_an_axis_of_a_rate_names_its_unit() -> None:

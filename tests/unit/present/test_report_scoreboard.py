@@ -12,6 +12,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.kit.statistics.stats import Interval
 from netdyno.model.metrics import METRICS
+from netdyno.present import report
 from netdyno.present.report import associations, machine, scoreboard, theme, views
 from netdyno.present.report.scale import MARGIN, RatioScale
 from netdyno.present.report.scoreboard import Scoreboard
@@ -225,3 +226,9 @@ def test_each_audit_is_reported_with_what_follows_from_it() -> None:
     assert rows["died"] == ("server", "a fault: ranked separately", "0", "74")
     assert rows["steal"][:2] == ("machine", "retried")
     assert rows["generator"][:2] == ("instrument", "figures are bounds, for every contestant")
+
+
+def test_a_name_is_not_found_within_a_word() -> None:
+    assert report.split_at_name("Take a: it is", "a") == ("Take ", "a", ": it is")
+    assert report.split_at_name("go-net, then go.", "go") == ("go-net, then ", "go", ".")
+    assert report.split_at_name("Take b", "a") == ("Take b", "", "")

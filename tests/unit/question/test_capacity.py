@@ -22,7 +22,7 @@ name = "keep-up"
 workload = "rpc"
 arrivals = "poisson"
 metric = "capacity"
-slo = "p99<5ms"
+objective = "p99<5ms"
 size = 64
 [scenario.factors]
 rate = [1000, 2000]
@@ -37,10 +37,10 @@ def test_a_scenario_may_ask_for_capacity() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('slo = "p99<5ms"\n', "", "the key 'slo' is missing"),
-        ('"p99<5ms"', '"p99<5"', "key 'slo': the limit of 'p99': '5' is not a duration"),
-        ('"p99<5ms"', "5", "key 'slo': 5 is not a text"),
-        ('metric = "capacity"\n', "", "key 'slo': is the objective of the metric 'capacity'"),
+        ('objective = "p99<5ms"\n', "", "the key 'objective', such as 'p99<5ms', is missing"),
+        ('"p99<5ms"', '"p99<5"', "key 'objective': the limit of 'p99': '5' is not a duration"),
+        ('"p99<5ms"', "5", "key 'objective': 5 is not a text"),
+        ('metric = "capacity"\n', "", "key 'objective': is that of the metric 'capacity'"),
         ('"poisson"', '"poisson"\nburst-rate = 9', "key 'burst-rate': the metric 'capacity' needs windows of one rate"),
         ('"poisson"', '"closed"', "'capacity' needs arrivals = 'constant' or 'poisson'"),
         ("rate = [1000, 2000]", "connections = [1, 2]", "needs the factor 'rate', which is missing"),

@@ -587,7 +587,7 @@ def test_a_load_that_an_experiment_cannot_have_is_refused() -> None:
     with pytest.raises(UserError, match=r"^--connections: 'asio-vs-qt' has claims, figures or flips"):
         experiment.replace_load(claimed, 9, None)
     searched = OPEN.replace(
-        "rate-per-connection = 5", 'metric = "capacity"\nslo = "p99<5ms"\nfactors = {rate = [5, 6]}'
+        "rate-per-connection = 5", 'metric = "capacity"\nobjective = "p99<5ms"\nfactors = {rate = [5, 6]}'
     )
     with pytest.raises(UserError, match="--rate: its rates are those among which it finds a capacity"):
         experiment.replace_load(parse(GOOD + searched), None, 9.0)

@@ -140,7 +140,7 @@ def check_objective(advise: Advise, part: ScenarioTrials, level: float = stats.L
     objective."""
     if not advise.slo:
         return ()
-    terms = objective.parse(advise.slo, "slo").terms
+    terms = objective.parse(advise.slo, "objective").terms
     by_name: dict[str, dict[stats.BlockLevel, list[float]]] = {}
     for trial, load in part.ranked:
         cell = trial.block, level_key(trial.levels)

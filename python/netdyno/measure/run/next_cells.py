@@ -81,7 +81,7 @@ def search_capacity(bounds: CapacityPlan, so_far: SoFar) -> Iterator[Proposal]:
     from netdyno.analysis.capacity.search import follow
 
     (scenario,) = so_far.run.experiment.scenarios
-    goal, trials = objective.parse(scenario.slo, "slo"), so_far.run.trials
+    goal, trials = objective.parse(scenario.slo, "objective"), so_far.run.trials
     results = [(float(trial.levels[RATE]), judge(trial, goal, scenario).outcome) for trial in trials]
     first = 1 + max((number for number, (_, outcome) in enumerate(results) if outcome != "disturbed"), default=-1)
     # The search gives up after few disturbed trials, so those that a run would retry do not count.

@@ -59,7 +59,7 @@ def _describe_choice(advice: Advice) -> str:
 
 
 def _format_objective(advice: Advice) -> str:
-    return objective.parse(advice.slo, "slo").text
+    return objective.parse(advice.slo, "objective").text
 
 
 def _describe_certainty(advice: Advice) -> tuple[str, ...]:

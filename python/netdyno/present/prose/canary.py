@@ -11,7 +11,7 @@ LEAST_DRIFT = 1.25
 
 
 def summarise_drift(machine: MachineOverTime | None) -> str:
-    """The line for a terminal, where the machine drifted or the canary excluded trials; else empty."""
+    """The line for a terminal, where the machine drifted or the canary made trials invalid; else empty."""
     if machine is None:
         return ""
     drift = machine.drift
@@ -44,7 +44,7 @@ def describe_drift(machine: MachineOverTime) -> tuple[str, ...]:
         )
     if machine.counted:
         texts.append(
-            "The distance of each trial from its block was only counted, as requested: no trial was excluded for it."
+            "The distance of each trial from its block was only counted, as requested: no trial is invalid for it."
         )
     elif machine.struck:
         texts.append(_describe_excluded(machine))

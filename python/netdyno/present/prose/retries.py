@@ -40,7 +40,7 @@ def _describe_slices(retries: Retries) -> str:
     named += ["others"] if len(retries.slices_again) > MOST_NAMED else []
     return (
         f"Other programs or pauses of the machine disturbed {again} of {quantities.plural(slices, 'slice')}, which "
-        f"were measured again ({quantities.listed(named)}){dropped}. {spread}"
+        f"were retried ({quantities.listed(named)}){dropped}. {spread}"
     ).strip()
 
 

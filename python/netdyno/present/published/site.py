@@ -158,7 +158,14 @@ def run_page(version: PublishedVersion, environment: Mapping[str, Any], command:
     )
 
 
+def cut_first_sentence(text: str) -> str:
+    """Return an answer without what follows its first sentence. A name in it may have dots, but no space after one."""
+    first, dot, _ = text.partition(". ")
+    return first + dot.strip()
+
+
 def _render_page(template: str, **values: object) -> str:
     environment = templates.load_folder(HERE)
     environment.filters["entry"] = surroundings.format_entry
+    environment.filters["first_sentence"] = cut_first_sentence
     return environment.get_template(template).render(style=templates.read_style(HERE / "page.css"), **values)

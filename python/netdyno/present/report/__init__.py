@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -152,6 +153,7 @@ def _load_template() -> Template:
         pinning=surroundings.describe_pinning,
         entry=surroundings.format_entry,
         share=quantities.share,
+        split_at_name=split_at_name,
     )
     environment.globals.update(
         light=Markup(theme.declare_colours(theme.LIGHT, theme.HEAT_LIGHT)),
@@ -172,6 +174,13 @@ def _load_template() -> Template:
         uplot_licence=_read_file(HERE / "vendor" / "uPlot.LICENSE"),
     )
     return environment.get_template("page.html.j2")
+
+
+def split_at_name(text: str, name: str) -> tuple[str, str, str]:
+    """Return what stands before a name in a text, the name, and what stands after it: as str.partition, but no other
+    word has the name in it."""
+    found = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)
+    return (text[: found.start()], name, text[found.end() :]) if found else (text, "", "")
 
 
 def _fill_in_rows(figures: AllFigures, room: int) -> Markup:

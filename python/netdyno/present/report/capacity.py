@@ -17,6 +17,7 @@ from netdyno.present.report import theme
 from netdyno.present.report.curves import DASHES
 from netdyno.present.report.drawing import (
     Panel,
+    draw_limit,
     finish,
     format_short_number,
     open_panel,
@@ -92,15 +93,12 @@ def _draw_panel(
             _draw_line(axes, line)
         for curve in curves:
             _mark_capacity(axes, curve, looks[curve.contestant])
-        if findings.limit_ns is not None:
-            axes.axhline(findings.limit_ns, color=theme.INK, linestyle=(0, (5, 3)), linewidth=1)
-            where = (0.01, findings.limit_ns)
-            axes.annotate(
-                findings.objective.text, where, xycoords=("axes fraction", "data"), va="bottom", color=theme.INK
-            )
         set_duration_axis(axes, "response time" if len(curves) == 1 else f"response time {findings.figure}")
         low, high = axes.get_ylim()
-        axes.set_ylim(low / ROOM, high * ROOM)
+        limit = findings.limit_ns
+        axes.set_ylim(min(low, limit or low) / ROOM, max(high, limit or high) * ROOM)
+        if limit is not None:
+            draw_limit(axes, findings.objective.text, limit, theme.INK, (5, 3))
         return finish(axes, level, _describe_panel(findings, level, curves), name)
 
 

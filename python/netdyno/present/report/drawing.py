@@ -224,6 +224,31 @@ def draw_ring(axes: Axes, x: float, y: float, look: theme.ContestantStyle, *, sm
     )
 
 
+def draw_limit(axes: Axes, text: str, height: float, colour: str, dashes: tuple[int, int]) -> None:
+    """Draw a line across the axes, whose limits are final, and name it at the end and on the side of it where the
+    fewest curves and points are. Where it is beyond the limits, name it at that edge."""
+    low, high = axes.get_ylim()
+    arrow = "↑ " if height > high else "↓ " if height < low else ""
+    height = min(max(height, low), high)
+    label = axes.annotate(arrow + text, (0, height), (0, 0), ("axes fraction", "data"), "offset points", color=colour)
+
+    def count_crossings(place: tuple[str, str]) -> int:
+        label.xy = (0.99 if place[0] == "right" else 0.01, height)
+        label.set(ha=place[0], va=place[1], y=1 if place[1] == "bottom" else -1)
+        box = label.get_window_extent(_make_ruler()).padded(PAD)
+        crossings = 0
+        for line in axes.lines:
+            path = line.get_path().transformed(line.get_transform())
+            are_points = line.get_linestyle() == "None"
+            crossings += box.count_contains(path.vertices) if are_points else path.intersects_bbox(box, filled=False)
+        return crossings
+
+    sides = ("top",) if arrow == "↑ " else ("bottom",) if arrow else ("bottom", "top")
+    count_crossings(min(itertools.product(("right", "left"), sides), key=count_crossings))
+    if not arrow:
+        axes.axhline(height, color=colour, linestyle=(0, dashes), linewidth=1)
+
+
 def set_duration_axis(axes: Axes, label: str) -> None:
     """Put nanoseconds on a logarithmic y, ticks at 1, 2, 5 when the range is short."""
     axes.set_yscale("log")

@@ -21,6 +21,7 @@ from netdyno.present.report.drawing import (
     Panel,
     count_nines,
     draw_dots,
+    draw_limit,
     draw_ring,
     finish,
     open_panel,
@@ -106,10 +107,7 @@ def draw_performance(findings: ScenarioFindings, looks: Styles, name: str) -> li
 
     def set_loss_axis(axes: Axes) -> None:
         set_share_axis(axes, "share of messages lost")
-        axes.axhline(findings.loss_bound, color=theme.MUTED, linestyle=(0, (1, 2)), linewidth=1)
-        axes.annotate(
-            "bound", (0, findings.loss_bound), xycoords=("axes fraction", "data"), va="bottom", color=theme.MUTED
-        )
+        draw_limit(axes, "bound", findings.loss_bound, theme.MUTED, (1, 2))
 
     mean = ("mean",) if findings.scenario.metric == "mean" else ()
     prepared: dict[str, Ready] = {"throughput": set_rate_axis}
@@ -142,22 +140,9 @@ def find_send_lag(findings: ScenarioFindings) -> float | None:
 
 
 def mark_send_lag(axes: Axes, lag: float | None) -> None:
-    """Draw the lag where the response times are, and name it at the edge where it is beyond: the axis is theirs."""
-    if lag is None:
-        return
-    low, high = axes.get_ylim()
-    arrow, place = ("↑ ", high) if lag > high else ("↓ ", low) if lag < low else ("", lag)
-    if not arrow:
-        axes.axhline(lag, color=theme.MUTED, linestyle=(0, (1, 2)), linewidth=1)
-    axes.annotate(
-        f"{arrow}send lag p99",
-        (1, place),
-        xycoords=("axes fraction", "data"),
-        ha="right",
-        va="top" if lag > high else "bottom",
-        color=theme.MUTED,
-    )
-    axes.set_ylim(low, high)
+    """Draw the lag on the axis of the response times, which it does not change."""
+    if lag is not None:
+        draw_limit(axes, "send lag p99", lag, theme.MUTED, (1, 2))
 
 
 def _describe_panel(title: str, findings: ScenarioFindings, level: LevelInfo, metric: str) -> str:

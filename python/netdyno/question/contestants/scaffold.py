@@ -31,6 +31,11 @@ def copy_server(name: str, model: str, root: Path = ROOT) -> Path:
     return target
 
 
+def name_edits(folder: Path) -> str:
+    """Name what the author of a copy edits in it."""
+    return "sources, summary and README" if (folder / "README.md").exists() else "sources and summary"
+
+
 def _rename(path: Path, model: str, name: str) -> bytes:
     """Return the file's content with both spellings replaced: as a name, and as an identifier. A program in Rust has
     its name in Cargo.toml alone, and may be called like a crate that it uses."""

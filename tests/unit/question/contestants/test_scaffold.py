@@ -9,7 +9,7 @@ import pytest
 
 from netdyno.kit.errors import UserError
 from netdyno.question.contestants.contestants import discover
-from netdyno.question.contestants.scaffold import copy_server
+from netdyno.question.contestants.scaffold import copy_server, name_edits
 
 MANIFEST = {"kind": "cmake", "model": "reactor", "summary": "one loop", "workloads": ["echo"]}
 
@@ -30,6 +30,7 @@ def test_the_name_is_replaced_in_both_spellings(root: Path) -> None:
     assert (target / "main.cpp").read_text() == '// my-server\nnamespace my_server {}\nusage("my-server");\n'
     assert (target / "sub" / "data").read_bytes() == b"\x00\xffmy-server"
     assert "epoll-loop" in (root / "servers" / "epoll-loop" / "main.cpp").read_text()
+    assert name_edits(target) == "sources and summary"
 
 
 def test_a_program_in_rust_keeps_what_is_called_like_it(root: Path) -> None:
@@ -45,6 +46,7 @@ def test_a_program_in_rust_keeps_what_is_called_like_it(root: Path) -> None:
     assert (target / "main.rs").read_text() == "use tokio::spawn;\n"
     assert (target / "README.md").read_text() == "# my-server\n"
     assert not (target / "Cargo.lock").exists()
+    assert name_edits(target) == "sources, summary and README"
 
 
 def test_the_copy_is_a_contestant_at_once(root: Path) -> None:
