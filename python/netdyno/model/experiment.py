@@ -38,7 +38,23 @@ from netdyno.model.values import (
 )
 
 Arrivals = Literal["closed", "constant", "poisson"]
-RankedBy = Literal["throughput", "p50", "p99", "mean", "cpu", "memory", "connection-spread", "recovery", "capacity"]
+RankedBy = Literal[
+    "throughput",
+    "p50",
+    "p99",
+    "mean",
+    "cpu",
+    "memory",
+    "connection-spread",
+    "recovery",
+    "ready",
+    "first-answer",
+    "ready-cpu",
+    "ready-memory",
+    "capacity",
+]
+STARTS: tuple[RankedBy, ...] = ("ready", "first-answer", "ready-cpu", "ready-memory")
+"""The metrics of a server's start."""
 ALSO_COUNTS = tuple(metric for metric in get_args(RankedBy) if metric != "capacity")
 """The metrics that may decide among contestants that are equal in the ranked metric."""
 OnOff = Literal["on", "off"]
@@ -279,6 +295,11 @@ class Scenario(Conditions, kw_only=True):
     def has_burst(self) -> bool:
         """Whether the rate changes within the window of its cells."""
         return self.burst_rate is not None or "burst-rate" in self.factors
+
+    @property
+    def measures_start(self) -> bool:
+        """Whether the start of each server is measured, and what the first client has of it."""
+        return not {self.metric, *self.then_by}.isdisjoint(STARTS)
 
     @property
     def is_unread(self) -> bool:

@@ -14,7 +14,7 @@ from netdyno.kit import quantities
 from netdyno.model import burst, outcomes, transports
 from netdyno.model.contestant import CodeSize
 from netdyno.model.load_result import Bytes, Distribution, LoadResult, Messages, Tls, WriteOnly
-from netdyno.model.observation import QuotaUse, ServerObservation
+from netdyno.model.observation import QuotaUse, ServerObservation, Starting
 from netdyno.model.outcomes import rate_kept
 from netdyno.model.transports import SERVER_ADDRESS
 from netdyno.model.trial import Status, Trial
@@ -259,6 +259,10 @@ def _read_connection_memory(trial: Trial, load: LoadResult) -> float | None:
     if trial.server is None or not trial.server.rss_ready_bytes:
         return None
     return (trial.server.rss_peak_bytes - trial.server.rss_ready_bytes) / load.plan.connections
+
+
+def _read_start(amount: Callable[[Starting], float]) -> FigureOfTrial:
+    return lambda trial, _: amount(trial.starting) if trial.starting else None
 
 
 def _count_unanswered(_: Trial, load: LoadResult) -> float | None:
@@ -546,6 +550,49 @@ METRICS: Mapping[str, Metric] = {
         SHARE,
         lambda trial, load: None if load.write_only is msgspec.UNSET else float(bool(trial.ended_by)),
         at_limit="exact",
+    ),
+    "ready": Metric(
+        "time until the server is ready",
+        TIME,
+        _read_start(lambda start: 1e9 * start.ready_s),
+        of_cells=True,
+        short="ready",
+        at_limit="exact",
+        least_amount=1e6,  # less makes no difference to a person
+    ),
+    "first-answer": Metric(
+        "time until the first answer",
+        TIME,
+        _read_start(lambda start: 1e9 * start.first_answer_s),
+        of_cells=True,
+        short="first answer",
+        at_limit="exact",
+        least_amount=1e6,
+    ),
+    "ready-cpu": Metric(
+        "server CPU until it is ready",
+        TIME,
+        _read_start(lambda start: 1e9 * start.cpu_s),
+        of_cells=True,
+        short="CPU then",
+        at_limit="exact",
+    ),
+    "ready-memory": Metric(
+        "memory of the server when it is ready",
+        SIZE,
+        lambda trial, _: (trial.server.rss_ready_bytes or None) if trial.server else None,
+        largest=True,
+        of_cells=True,
+        short="memory then",
+        at_limit="exact",
+        least_ratio=1.1,
+        least_amount=2**20,
+    ),
+    "warm-up": Metric(  # docs/adr/warm-up.md
+        "load until the cost of a message has settled",
+        TIME,
+        lambda trial, _: 1e9 * trial.warmup.measured_s if trial.warmup else None,
+        of_cells=True,
     ),
     "cpu": Metric(
         "server CPU per message",

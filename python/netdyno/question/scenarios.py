@@ -126,6 +126,7 @@ def _check_whole(where: str, scenario: Scenario, *, has_depth: bool) -> None:
         cell_settings = settings(scenario, levels)
         _check_loop(where, cell_settings, has_depth=has_depth or "depth" in scenario.factors)
         _check_burst(where, cell_settings, scenario)
+        _check_first_answer(where, cell_settings, scenario)
         _check_hosts(where, cell_settings)
         _check_load(where, cell_settings)
         _check_requests(where, cell_settings)
@@ -230,6 +231,12 @@ def _check_burst(where: str, settings: Settings, scenario: Scenario) -> None:
         raise UserError(f"{key}: 'rate-share' lowers the other rate alone; leave one of them out")
     if settings.client_hosts > 1:
         raise UserError(f"{key}: one host makes the load of a burst; leave 'client-hosts' out")
+
+
+def _check_first_answer(where: str, settings: Settings, scenario: Scenario) -> None:
+    """Check that the first client of a server can have an answer."""
+    if scenario.measures_start and settings.workload == "chat":
+        raise UserError(f"{where}: key 'metric': a start ends with an answer, and one client of a chat gets none")
 
 
 def _check_requests(where: str, settings: Settings) -> None:

@@ -65,6 +65,7 @@ MADE_WITHOUT = (
     "recovery",
     "connection-spread",
     "connection-memory",
+    *("ready", "first-answer", "ready-cpu", "ready-memory", "warm-up"),
 )
 """The figures that made loads do not have."""
 PAGE = (ROOT / "protocol" / "export.md").read_text()

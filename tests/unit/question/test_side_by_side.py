@@ -59,6 +59,7 @@ def test_contestants_take_turns_where_nothing_is_in_the_way(contestant: Contesta
         ("some clients read slowly", {"workload": "chat", "slow_readers": 1}),
         ("clients speak while others connect", {"workload": "chat", "start": "at-once"}),
         ("each connection's mean", {"metric": "connection-spread"}),
+        ("each start needs the cores", {"then_by": ("ready-cpu",)}),
         ("a request takes too much", {"workload": "rpc", "service_time_s": 0.02}),
         ("a request takes too much", {"workload": "rpc", "server": {"service-time": "20ms"}}),
         ("each server has a backend", {"workload": "rpc", "server": {"service-kind": "backend"}}),

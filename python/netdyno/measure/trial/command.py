@@ -143,16 +143,17 @@ def build_client_command(client: Sequence[str], endpoint: str, settings: Setting
 
 
 def check_command(
-    generator: Sequence[str], endpoint: str, settings: Settings, *, reconnects: bool = False
+    generator: Sequence[str], endpoint: str, settings: Settings, *, reconnects: bool = False, once: bool = False
 ) -> list[str]:
     """Return the closing check: the fewest fresh connections that the workload allows, and one verified message at a
-    time."""
+    time; with `once` no second message."""
+    window = ("--count", "1") if once else ("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S))
     return [
         *_format_common_options(generator, endpoint, settings),
         *_format_audience(settings),
         *("-c", str(count_check_connections(settings.workload)), "--arrivals", "closed"),
         *(("--reconnect",) if reconnects else ()),
-        *("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S)),
+        *window,
     ]
 
 
