@@ -7,7 +7,7 @@ import sys
 from collections import deque
 from contextlib import suppress
 from socket import IPPROTO_TCP, SHUT_RD, SHUT_RDWR, TCP_NODELAY
-from time import monotonic
+from time import monotonic, monotonic_ns
 
 from gevent import Greenlet, signal_handler, sleep, spawn
 from gevent.event import Event
@@ -164,6 +164,9 @@ class Server:
                     return False
             elif effect[0] == "wait":
                 if not wait_unless_reset(client, effect[1]):
+                    return False
+            elif effect[0] == "until":
+                if not wait_unless_reset(client, max(0, effect[1] - monotonic_ns())):
                     return False
             elif effect[0] == "burn":
                 burn(effect[1])

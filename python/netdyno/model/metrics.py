@@ -13,7 +13,7 @@ import msgspec
 from netdyno.kit import quantities
 from netdyno.model import burst, outcomes, transports
 from netdyno.model.contestant import CodeSize
-from netdyno.model.load_result import Bytes, Distribution, LoadResult, Messages, Tls, WriteOnly
+from netdyno.model.load_result import Bytes, Chunks, Distribution, LoadResult, Messages, Tls, WriteOnly
 from netdyno.model.observation import QuotaUse, ServerObservation, Starting
 from netdyno.model.outcomes import rate_kept
 from netdyno.model.transports import SERVER_ADDRESS
@@ -43,6 +43,7 @@ RATE = Unit("messages/s", quantities.rate)
 SHARE = Unit("share", quantities.share)
 TIME = Unit("ns", quantities.duration)
 TIME_PER_MESSAGE = Unit("ns/message", quantities.duration)
+TIME_PER_CHUNK = Unit("ns/chunk", quantities.duration)
 SIZE = Unit("bytes", quantities.memory)
 SIZE_PER_MESSAGE = Unit("bytes/message", quantities.memory)
 COUNT = Unit("1", _format_count)
@@ -141,7 +142,7 @@ class Metric(msgspec.Struct, frozen=True):
     @property
     def is_time(self) -> bool:
         """Whether a value of it is written as a duration, such as "40ms"."""
-        return self.unit in (TIME, TIME_PER_MESSAGE)
+        return self.unit in (TIME, TIME_PER_MESSAGE, TIME_PER_CHUNK)
 
     @property
     def statuses(self) -> tuple[Status, ...]:
@@ -289,6 +290,19 @@ def _read_write_only(read: Callable[[WriteOnly], float]) -> FigureOfTrial:
     return lambda _, load: read(load.write_only) if isinstance(load.write_only, WriteOnly) else None
 
 
+def _read_chunk_lag(_: Trial, load: LoadResult) -> Distribution | None:
+    """Return how late the chunks of streams came; None without streams."""
+    return load.chunks.late_ns if isinstance(load.chunks, Chunks) and load.chunks.late_ns.count else None
+
+
+def _read_chunk_cpu(trial: Trial, load: LoadResult) -> float | None:
+    return 1e9 * trial.server.cpu_s if trial.server and isinstance(load.chunks, Chunks) else None
+
+
+def _count_chunks(_: Trial, load: LoadResult) -> float:
+    return float(load.chunks.completed) if isinstance(load.chunks, Chunks) else 0.0
+
+
 def _read_send_lag(_: Trial, load: LoadResult) -> Distribution | None:
     """Return how late the generator sent; None where it does not report that."""
     return load.send_lag_ns if load.send_lag_ns.count else None
@@ -349,16 +363,18 @@ def _declare_service_time(title: str, percent: float) -> Metric:
 
 
 def _declare_lag(
-    title: str, percent: float, distribution: Callable[[Trial, LoadResult], Distribution | None]
+    title: str, percent: float, distribution: Callable[[Trial, LoadResult], Distribution | None], ranked: str = ""
 ) -> Metric:
-    """Declare a percentile of a time that is part of a latency, or beside it."""
+    """Declare a percentile of a time that is part of a latency, or beside it. `ranked`: its short heading, if servers
+    are ranked by it."""
     read = _READ_PERCENTILE[percent]
     return Metric(
         title,
         TIME,
         lambda trial, load: None if (lag := distribution(trial, load)) is None else read(lag),
-        percentile=Percentile(percent, distribution, has_interval=False),
+        percentile=Percentile(percent, distribution, has_interval=bool(ranked)),
         of_cells=True,
+        short=ranked,
     )
 
 
@@ -484,6 +500,17 @@ METRICS: Mapping[str, Metric] = {
         of_cells=True,
         short="spread",
         claimed=True,
+    ),
+    "chunk-lag-p50": _declare_lag("median lateness of the chunks of streams", 50, _read_chunk_lag, "late p50"),
+    "chunk-lag-p99": _declare_lag("99th-percentile lateness of the chunks of streams", 99, _read_chunk_lag, "late p99"),
+    "chunk-cpu": Metric(
+        "server CPU per chunk",
+        TIME_PER_CHUNK,
+        _read_chunk_cpu,
+        _count_chunks,
+        of_cells=True,
+        short="CPU per chunk",
+        at_limit="exact",
     ),
     "handshake": _declare_lag("TLS handshake, median", 50, _read_handshake),
     "send-lag-p50": _declare_lag("how late the generator sends, median", 50, _read_send_lag),

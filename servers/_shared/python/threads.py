@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from socket import IPPROTO_TCP, MSG_DONTWAIT, SHUT_RD, SHUT_RDWR, SO_SNDTIMEO, SOL_SOCKET, TCP_NODELAY, socket
 from threading import Event, Lock, Thread
-from time import monotonic, sleep
+from time import monotonic, monotonic_ns, sleep
 
 from netdyno_server.blocking import (
     EXHAUSTED,
@@ -161,6 +161,9 @@ class Server:
                     return False
             elif effect[0] == "wait":
                 if not wait_unless_reset(client, effect[1]):
+                    return False
+            elif effect[0] == "until":
+                if not wait_unless_reset(client, max(0, effect[1] - monotonic_ns())):
                     return False
             elif effect[0] == "burn":
                 burn(effect[1])

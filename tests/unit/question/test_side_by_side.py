@@ -61,6 +61,7 @@ def test_contestants_take_turns_where_nothing_is_in_the_way(contestant: Contesta
         ("each connection's mean", {"metric": "connection-spread"}),
         ("each start needs the cores", {"then_by": ("ready-cpu",)}),
         ("a request takes too much", {"workload": "rpc", "service_time_s": 0.02}),
+        ("a request takes too much", {"workload": "web", "chunks": 2, "every_s": 0.02}),
         ("a request takes too much", {"workload": "rpc", "server": {"service-time": "20ms"}}),
         ("each server has a backend", {"workload": "rpc", "server": {"service-kind": "backend"}}),
         ("a round takes too much", {"workload": "chat", "round_s": 0.02}),

@@ -289,6 +289,8 @@ def _format_load(endpoint: str, settings: Settings, seed: int) -> list[str]:
         service = (*service, "--slow-requests", f"{settings.slow_requests:.9g}", "--slow-request-time", slow_time)
     if settings.workload == "web" and not settings.are_own:
         service = (*service, "--service-kind", str(settings.server.get("service-kind", "wait")))
+    if settings.chunks is not None:
+        service = (*service, "--chunks", str(settings.chunks), "--every", format_duration(settings.every_s))
     return [
         *("-c", str(settings.connections)),
         *(*stream, *service),

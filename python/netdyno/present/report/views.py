@@ -396,6 +396,7 @@ COSTS = (
 
 OPTIONAL = {
     *("handshake", "ready", "first-answer", "ready-cpu", "warm-up", "throttled"),
+    *("chunk-lag-p50", "chunk-lag-p99", "chunk-cpu"),
     *("burst-goodput", "recovery", "server-tick-lag-p99", "tick-lag-p99"),
 }
 """The metrics that have a column only where they were measured."""
@@ -410,6 +411,9 @@ def _list_columns(findings: ScenarioFindings) -> tuple[FigureColumn, ...]:
         FigureColumn("TLS handshake p50", "handshake"),
         *(SEND_LAGS if findings.scenario.scheduled else ()),
         *COSTS,
+        FigureColumn("chunks late p50", "chunk-lag-p50"),
+        FigureColumn("chunks late p99", "chunk-lag-p99"),
+        FigureColumn("CPU per chunk", "chunk-cpu", speak=quantities.microseconds),
         FigureColumn("until ready", "ready"),
         FigureColumn("until the first answer", "first-answer"),
         FigureColumn("CPU until ready", "ready-cpu"),
