@@ -100,6 +100,8 @@ void Figures::add(const Figures& other) {
   blocked_lag.add(other.blocked_lag);
   receive_lag.add(other.receive_lag);
   kernel_timed += other.kernel_timed;
+  chunk_lag.add(other.chunk_lag);
+  chunks_in_window += other.chunks_in_window;
   connection.add(other.connection);
   connected_in_window += other.connected_in_window;
   scheduled_in_window += other.scheduled_in_window;
@@ -133,6 +135,7 @@ void Figures::add_life(const Figures& other) {
   add_counts(errors, other.errors);
   if (other_connect_error == 0) other_connect_error = other.other_connect_error;
   socket_drops += other.socket_drops;
+  early_chunks += other.early_chunks;
   for (const auto& [status, count] : other.statuses) statuses[status] += count;
   faults.add(other.faults);
   handshakes.add(other.handshakes);

@@ -134,6 +134,9 @@ struct Figures {
   Histogram blocked_lag;  // lateness of those that had to wait for the server to read
   Histogram receive_lag;  // from the kernel's arrival of an answer to the stamp in its response time; of a sample
   std::uint64_t kernel_timed = 0;  // of the histogram `response`: ended by the kernel's arrival of the answer itself
+  Histogram chunk_lag;             // of the chunks of streams: how late, by their schedule
+  std::uint64_t chunks_in_window = 0;  // that came within it
+  std::uint64_t early_chunks = 0;      // over the whole life: that came before they were due
   Histogram connect;
   Histogram connection;  // of each connection, the mean response time of the messages that are in response
   ConnectCounts connections;
@@ -251,6 +254,12 @@ class Recorder {
   void note_late(Nanos answered_at) {
     ++figures.messages.late;
     if (!step_ends_.empty() && counts(answered_at)) ++step(answered_at).late;
+  }
+
+  /// A chunk of a stream came.
+  void note_chunk(Nanos due, Nanos arrived_at) {
+    if (window_.holds(due)) figures.chunk_lag.record(std::max<Nanos>(0, arrived_at - due));
+    figures.chunks_in_window += window_.holds(arrived_at);
   }
 
   /// An answer had been in the kernel for so long when it was stamped.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -23,8 +24,8 @@ struct Effect {
   enum class Kind {
     write,      // send Effects::bytes(effect) to this connection, in a write of its own
     broadcast,  // send `frame` to the audience
-    wait,       // let `duration` pass before the next effect, without holding up other connections; with service kind
-                // backend, ask the backend for it
+    wait,       // let `remaining()` pass before the next effect, without holding up other connections; with service
+                // kind backend, ask the backend for it
     burn,       // keep this core busy for `duration` (burn_cpu)
     close       // close this connection once the writes before it are sent
   };
@@ -33,6 +34,13 @@ struct Effect {
   std::size_t size = 0;
   std::chrono::nanoseconds duration{0};
   SharedFrame frame = {};
+  std::chrono::steady_clock::time_point due = {};  // wait: until then, in place of the duration
+
+  /// wait: how long from now on.
+  std::chrono::nanoseconds remaining() const {
+    if (due == std::chrono::steady_clock::time_point{}) return duration;
+    return std::max(std::chrono::nanoseconds{0}, due - std::chrono::steady_clock::now());
+  }
 };
 
 /// The work that a session requests, in order: carry out one effect after the other, finish all of them before the next
@@ -61,6 +69,11 @@ class Effects {
   void broadcast(SharedFrame frame) { list_.push_back({.kind = Effect::Kind::broadcast, .frame = std::move(frame)}); }
   /// Nothing is added for a duration of 0.
   void serve(ServiceKind kind, std::chrono::nanoseconds duration);
+  /// A wait that another session requests.
+  void wait(const Effect& effect) { list_.push_back(effect); }
+  void wait_until(std::chrono::steady_clock::time_point due) {
+    list_.push_back({.kind = Effect::Kind::wait, .due = due});
+  }
   void close() { list_.push_back({.kind = Effect::Kind::close}); }
 
  private:

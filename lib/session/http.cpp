@@ -48,8 +48,11 @@ bool lists_token(std::string_view list, std::string_view token) {
 
 constexpr std::string_view text_type = "text/plain";
 constexpr std::string_view json_type = "application/json";
+constexpr std::string_view event_type = "text/event-stream";
 const std::string items = R"([{"id":1,"name":"one"},{"id":2,"name":"two"},{"id":3,"name":"three"}])";
 constexpr std::size_t most_of_a_query = 10'000'000;  // microseconds, or bytes
+constexpr std::size_t most_chunks = 10'000;
+constexpr std::size_t chunk_overhead = 128;  // what a chunk counts beside its data
 
 constexpr std::string_view ok = "200 OK";
 constexpr std::string_view bad_request = "400 Bad Request";
@@ -182,6 +185,14 @@ class HttpSession : public Session {
   void respond(const RequestHead& request, std::string_view type, std::string_view body, Effects& effects) {
     write_reply(ok, type, body, request.wants_body, request.connection, effects);
   }
+  /// Begins a reply in chunks (RFC 9112, 7.1).
+  void begin_chunks(const RequestHead& request, std::string_view type, Effects& effects) {
+    write_head(ok, type, "Transfer-Encoding: chunked", request.connection, effects);
+  }
+  /// The last chunk is empty.
+  void add_chunk(std::string_view bytes, Effects& effects) {
+    effects.reply(fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes), {});
+  }
   std::size_t max_body() const { return max_body_; }
 
  private:
@@ -226,11 +237,17 @@ class HttpSession : public Session {
 
   void write_reply(std::string_view status, std::string_view type, std::string_view body, bool with_body,
                    Connection connection, Effects& effects) {
+    write_head(status, type, fmt::format("Content-Length: {}", body.size()), connection, effects);
+    if (with_body) effects.reply({}, body);
+  }
+
+  /// `framing`: the header that says where the body ends.
+  void write_head(std::string_view status, std::string_view type, std::string_view framing, Connection connection,
+                  Effects& effects) {
     head_.clear();
-    fmt::format_to(std::back_inserter(head_),
-                   "HTTP/1.1 {}\r\nDate: {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}\r\n", status, date(), type,
-                   body.size(), line_of(connection));
-    effects.reply({head_.data(), head_.size()}, with_body ? body : std::string_view{});
+    fmt::format_to(std::back_inserter(head_), "HTTP/1.1 {}\r\nDate: {}\r\nContent-Type: {}\r\n{}\r\n{}\r\n", status,
+                   date(), type, framing, line_of(connection));
+    effects.reply({head_.data(), head_.size()}, {});
   }
 
   void on_end(Effects& effects) override {
@@ -268,6 +285,8 @@ struct WebQuery {
   std::chrono::microseconds wait{0};
   std::chrono::microseconds cpu{0};
   std::size_t size = 0;
+  std::size_t chunks = 0;
+  std::chrono::microseconds every{0};
 };
 
 /// Nothing where a value is none.
@@ -277,11 +296,13 @@ std::optional<WebQuery> parse_query(std::string_view query) {
     auto value = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(query.size(), value.size() + 1));
     const auto name = take_until(value, "=");
-    const auto number = parse_number(value, name == "size" ? "" : "us");
+    const auto number = parse_number(value, name == "size" || name == "chunks" ? "" : "us");
     if (!number || *number > most_of_a_query) return std::nullopt;
     if (name == "wait") parsed.wait = std::chrono::microseconds{*number};
     if (name == "cpu") parsed.cpu = std::chrono::microseconds{*number};
     if (name == "size") parsed.size = *number;
+    if (name == "chunks") parsed.chunks = *number;
+    if (name == "every") parsed.every = std::chrono::microseconds{*number};
   }
   return parsed;
 }
@@ -300,13 +321,33 @@ class WebSession final : public HttpSession {
       return true;
     }
     const auto work = parse_query(path.size() < request.target.size() ? query : std::string_view{});
-    if (!path.starts_with('/') || !work || request.posts || work->size > max_body()) return false;
+    if (!path.starts_with('/') || !work || request.posts) return false;
+    if (work->size > max_body() || work->chunks > most_chunks) return false;
+    if (work->chunks * (std::max(work->size, path.size()) + chunk_overhead) > max_body()) return false;
     effects.serve(ServiceKind::wait, work->wait);
     effects.serve(ServiceKind::cpu, work->cpu);
+    if (work->chunks > 0) {
+      stream(request, path.substr(1), *work, effects);
+      return true;
+    }
     body_.assign(path.substr(1));
     body_.resize(std::max(body_.size(), work->size), 'x');
     respond(request, text_type, body_, effects);
     return true;
+  }
+
+  /// Each chunk leaves when it is due, by a schedule that begins with the request.
+  void stream(const RequestHead& request, std::string_view stamp, const WebQuery& work, Effects& effects) {
+    begin_chunks(request, event_type, effects);
+    if (!request.wants_body) return;
+    const auto began = std::chrono::steady_clock::now();
+    for (std::size_t number = 0; number < work.chunks; ++number) {
+      if (number > 0 && work.every.count() > 0) effects.wait_until(began + number * work.every);
+      body_ = fmt::format("{}{:04}", stamp, number);
+      body_.resize(std::max(body_.size(), work.size), 'x');
+      add_chunk(fmt::format("data: {}\n\n", body_), effects);
+    }
+    add_chunk({}, effects);
   }
 
   std::string body_;

@@ -44,7 +44,7 @@ class TlsSession final : public Session {
           effects.reply({}, stream_->encrypt(plain_effects_.bytes(effect)));
           break;
         case Effect::Kind::wait:
-          effects.serve(ServiceKind::wait, effect.duration);
+          effects.wait(effect);
           break;
         case Effect::Kind::burn:
           effects.serve(ServiceKind::cpu, effect.duration);

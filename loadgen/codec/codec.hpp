@@ -31,6 +31,8 @@ class ReplySink {
   virtual void on_reply(const Stamp& stamp, std::size_t size) = 0;
   /// A reply, whole as far as its framing goes, whose content is wrong.
   virtual void on_corrupt() = 0;
+  /// A chunk of a stream, the first of which is 0, whose checksum is right. The reply comes with the last.
+  virtual void on_chunk(const Stamp&, std::uint64_t) {}
   virtual void on_plain(const PlainReply&) {}
   /// The connection brings no reply after the one before.
   virtual void on_last() {}

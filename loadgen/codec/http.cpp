@@ -174,7 +174,8 @@ class WebCodec final : public Codec {
       : size_(plan.size),
         times_(plan),
         kind_(plan.service_kind == ServiceKind::cpu ? "cpu=" : "wait="),
-        end_(fmt::format("size={}{}", plan.size, format_end(plan))) {}
+        chunks_(plan.chunks),
+        end_(fmt::format("{}size={}{}", format_stream(plan), plan.size, format_end(plan))) {}
 
   std::size_t encode(const Stamp& stamp, std::string& out) override {
     out.append("GET /");
@@ -186,12 +187,20 @@ class WebCodec final : public Codec {
     return 0;
   }
   std::optional<std::size_t> reply_size(const Stamp&) const override { return std::nullopt; }
-  std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<WebDecoder>(size_); }
+  std::unique_ptr<Decoder> make_decoder() const override {
+    if (chunks_ > 0) return make_stream_decoder(chunks_, size_);
+    return std::make_unique<WebDecoder>(size_);
+  }
 
  private:
+  static std::string format_stream(const LoadPlan& plan) {
+    return plan.chunks > 0 ? fmt::format("chunks={}&every={}us&", plan.chunks, plan.every / 1000) : "";
+  }
+
   std::size_t size_;
   ServiceTimes times_;
   std::string_view kind_;
+  std::size_t chunks_;
   std::string end_;
 };
 

@@ -118,6 +118,16 @@ void Matching::on_plain(const PlainReply& reply) {
   connection.end = std::min(connection.last, connection.flight.oldest() + plan_.depth);
 }
 
+/// A chunk is due by a schedule that begins with its request. One that is early shows a server that sends what it has,
+/// and not when it is to.
+void Matching::on_chunk(const Stamp& stamp, std::uint64_t number) {
+  Flight& flight = clients_[receiver_].flight;
+  if (!is_plausible(stamp) || flight.unanswered() == 0 || stamp.sequence != flight.oldest()) return;
+  const Nanos due = flight.oldest_sent() + static_cast<Nanos>(number) * plan_.every;
+  if (now_ + earliest_chunk < due) ++recorder_.figures.early_chunks;
+  recorder_.note_chunk(due, now_);
+}
+
 /// The oldest message that was sent has no answer that counts.
 void Matching::fail(std::uint32_t number, std::string_view why) {
   Flight& flight = clients_[number].flight;

@@ -18,6 +18,9 @@ namespace netdyno::load {
 /// The fault of a foreign server where a message is given up, or its answer comes later than that.
 inline constexpr std::string_view no_answer_in_time = "no answer in time";
 
+/// By how much a chunk may come before it is due: timers of some runtimes round to the next millisecond.
+inline constexpr Nanos earliest_chunk = 1'000'000;
+
 /// Holds every reply against what was sent: whether it may be, whether it had come before, and which message it
 /// completes. What is not completed is given up here. Owning thread only.
 class Matching final : public ReplySink {
@@ -46,6 +49,7 @@ class Matching final : public ReplySink {
   void set_lag(Nanos receive_lag) { receive_lag_ = receive_lag; }
 
   void on_reply(const Stamp& stamp, std::size_t size) override;
+  void on_chunk(const Stamp& stamp, std::uint64_t number) override;
   void on_corrupt() override;
   void on_plain(const PlainReply& reply) override;
   void on_last() override { clients_[receiver_].closing = plan_.reconnects; }

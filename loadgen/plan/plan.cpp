@@ -52,6 +52,9 @@ constexpr std::chrono::hours longest_count{1};  // where no limit is given for s
 const std::set<std::string> transports{"tcp", "udp", "multicast", "zmq+tcp"};
 constexpr std::uint32_t most_shares = 1024;
 constexpr std::size_t most_of_a_web_reply = 1 << 20;  // protocol/WIRE.md, Web
+constexpr std::size_t most_chunks = 10'000;
+constexpr std::size_t least_chunk = min_stamp_size + 4;  // and its number
+constexpr std::size_t chunk_overhead = 128;
 constexpr std::size_t max_target = 16'000;  // a head above 16 KiB is refused by every server (protocol/WIRE.md)
 
 const std::map<std::string, Spin> spins{{"off", Spin::off}, {"auto", Spin::automatic}, {"on", Spin::on}};
@@ -247,7 +250,11 @@ void add_connection_options(CommandLine& line, RawPlan& raw) {
   line.add_number("--messages", plan.messages_each, 1U, 1'000'000U,
                   "chat: each client writes so many messages, reads nothing and leaves; so many clients finish without "
                   "an error, and what they wrote need not have been read");
-  add_duration(line, "--every", raw.every, "with --messages: from a client's write to its next (default 5ms)");
+  line.add_number("--chunks", plan.chunks, std::size_t{1}, most_chunks,
+                  "web: each reply is a stream of so many chunks (server-sent events)");
+  add_duration(line, "--every", raw.every,
+               "with --messages: from a client's write to its next; with --chunks: from a chunk to the next "
+               "(default 5ms)");
   line.add_number("--requests-per-connection", plan.requests_per_connection, 1U, 1'000'000'000U,
                   "close a connection after so many replies, and open a new one for the next request (default: never)");
   line.add_flag("--reconnect", plan.reconnects,
@@ -588,7 +595,8 @@ constexpr std::initializer_list<const char*> of_other_loads{
 
 /// Why clients cannot write without reading; empty when they can, or need not.
 std::string write_only_contradiction(const LoadPlan& plan, const CommandLine& line) {
-  if (!plan.is_write_only()) return line.given("--every") ? "--every goes with --messages" : "";
+  if (!plan.is_write_only())
+    return line.given("--every") && plan.chunks == 0 ? "--every goes with --messages or --chunks" : "";
   if (plan.workload != Workload::chat || plan.is_foreign())
     return "--messages is for --workload chat: replies that no client reads are no answers";
   if (carries_messages(plan.url) || plan.tls.on || plan.websocket || !plan.unix_socket.empty())
@@ -598,6 +606,20 @@ std::string write_only_contradiction(const LoadPlan& plan, const CommandLine& li
     if (line.given(name))
       return fmt::format("{}: the clients of --messages read nothing, and leave when they have written; leave it out",
                          name);
+  return {};
+}
+
+/// Why a reply cannot be a stream; empty when it can, or is none.
+std::string stream_contradiction(const RawPlan& raw) {
+  const LoadPlan& plan = raw.plan;
+  if (plan.chunks == 0) return {};
+  if (plan.workload != Workload::web || plan.is_foreign()) return "--chunks is for --workload web";
+  if (plan.size < least_chunk || (plan.size + chunk_overhead) * plan.chunks > most_of_a_web_reply)
+    return fmt::format("--size: a chunk has at least {} bytes, and all of a stream, each with {} more, at most 1 MiB",
+                       least_chunk, chunk_overhead);
+  if (plan.arrivals == Arrivals::closed && plan.depth > 1) return "--chunks: a connection has one stream at a time";
+  if (raw.every > std::chrono::seconds{10} || raw.every < std::chrono::microseconds{1})
+    return "--every: from a chunk to the next 1us to 10s pass";
   return {};
 }
 
@@ -622,6 +644,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (auto why = turns_contradiction(raw); !why.empty()) return why;
   if (auto why = start_contradiction(raw); !why.empty()) return why;
   if (auto why = write_only_contradiction(plan, line); !why.empty()) return why;
+  if (auto why = stream_contradiction(raw); !why.empty()) return why;
   if (auto why = not_built(plan, built_with()); !why.empty()) return why;
   if (open && raw.rate_hz == 0) return "--arrivals " + std::string{to_string(plan.arrivals)} + " needs --rate";
   if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";
@@ -818,7 +841,8 @@ bool LoadPlan::ends_times_with_stamps() const {
   constexpr double most_hz =
       20'000;  // of a thread; a read that asks takes some 0.3 us longer (docs/adr/kernel-clock.md)
   if (!rate_hz || workload == Workload::chat || poll_every > 0) return false;
-  return (steps.empty() ? *rate_hz : fastest_hz(steps)) <= most_hz * threads * share.count;
+  const double replies_hz = steps.empty() ? *rate_hz : fastest_hz(steps);
+  return replies_hz * static_cast<double>(std::max<std::size_t>(1, chunks)) <= most_hz * threads * share.count;
 }
 
 LoadPlan parse_load_plan(int argc, const char* const* argv) {

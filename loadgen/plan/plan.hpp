@@ -69,7 +69,8 @@ struct LoadPlan {
   Spin spin = Spin::automatic;
   Nanos linger = 0;                 // how long connections stay open after the last answer
   std::uint32_t messages_each = 0;  // chat: each client writes so many, reads nothing and leaves; 0: no such load
-  Nanos every = 5'000'000;          // with it: from a client's write to its next
+  std::size_t chunks = 0;           // web: each reply is a stream of so many chunks; 0: it is no stream
+  Nanos every = 5'000'000;          // with either: from a client's write to its next, or from a chunk to the next
   std::uint32_t requests_per_connection = 0;  // closed when so many are answered, then reconnected; 0: never
   bool reconnects = false;                    // http: also where the server closes after a reply (RFC 9112, 9.6)
   std::optional<double> connect_rate_hz;      // none: all at once

@@ -220,6 +220,7 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   }
   text += row("connect", f.connect);
   if (f.handshakes.times.count() > 0) text += row("handshake", f.handshakes.times);
+  if (f.chunk_lag.count() > 0) text += row("chunks late", f.chunk_lag);
   text += f.all_timed_by_kernel() ? "  the send lag is the error bar: what the generator adds to these times\n"
                                   : "  the two lags are the error bar: what the generator adds to these times\n";
   if (!plan.rate_hz) text += "* closed loop: a stalled server gets fewer requests, so stalls hardly show here\n";

@@ -192,6 +192,15 @@ Json write_only_json(const LoadPlan& plan, const Measurement& measurement) {
           {"per_second", written_per_second(plan, measurement)}};
 }
 
+/// Only of streams.
+Json chunks_json(const LoadPlan& plan, const Figures& figures) {
+  return {{"per_stream", plan.chunks},
+          {"every_s", seconds(plan.every)},
+          {"completed", figures.chunks_in_window},
+          {"early", figures.early_chunks},
+          {"late_ns", distribution(figures.chunk_lag)}};
+}
+
 Json audits_json(const std::vector<Audit>& audits) {
   Json list = Json::array();
   for (const Audit& check : audits)
@@ -240,6 +249,7 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
     json["first_exchange"] = {{"sent", escape(figures.first_exchange.sent)},
                               {"received", escape(figures.first_exchange.received)}};
   if (plan.is_write_only()) json["write_only"] = write_only_json(plan, measurement);
+  if (plan.chunks > 0) json["chunks"] = chunks_json(plan, figures);
   if (!figures.steps.empty()) json["steps"] = steps_json(plan, figures);
   if (plan.is_foreign() || plan.tls.on || plan.websocket) json["replies"] = replies_json(plan, figures);
   if (plan.tls.on) json["tls"] = tls_json(plan, figures.handshakes);

@@ -17,7 +17,7 @@ _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST_LINE = re.compile(_TOKEN.join((b"(", rb") ([\x21-\x7e]+) HTTP/1\.([01])")))
 _HEADER = re.compile(b"(" + _TOKEN + rb"):[ \t]*([^\0\r\n]*?)[ \t]*")
 _OK, _BAD_REQUEST, _NOT_IMPLEMENTED = b"200 OK", b"400 Bad Request", b"501 Not Implemented"
-_HEAD = b"HTTP/1.1 %s\r\nDate: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n%s\r\n"
+_HEAD = b"HTTP/1.1 %s\r\nDate: %s\r\nContent-Type: %s\r\n%s\r\n%s\r\n"
 _TEXT = b"text/plain"
 
 
@@ -83,9 +83,14 @@ class HttpSession(MessageSession):
     def _respond(
         self, status: bytes, body: bytes, connection: bytes, *, is_head: bool, content_type: bytes = _TEXT
     ) -> None:
+        self._reply_head(status, content_type, b"Content-Length: %d" % len(body), connection)
+        if not is_head:
+            self._reply(b"", body)
+
+    def _reply_head(self, status: bytes, content_type: bytes, framing: bytes, connection: bytes) -> None:
+        """Reply with a head; `framing` is the header that says where the body ends."""
         connection_header = b"Connection: %s\r\n" % connection if connection else b""
-        head = _HEAD % (status, _format_date(int(time.time())), content_type, len(body), connection_header)
-        self._reply(head, b"" if is_head else body)
+        self._reply(_HEAD % (status, _format_date(int(time.time())), content_type, framing, connection_header), b"")
 
 
 @lru_cache(maxsize=1)

@@ -11,7 +11,7 @@ from netdyno_server.options import Options
 Effect: TypeAlias = (
     tuple[Literal["write"], bytes]
     | tuple[Literal["broadcast"], tuple[bytes, ...]]
-    | tuple[Literal["wait", "burn"], int]
+    | tuple[Literal["wait", "until", "burn"], int]
     | tuple[Literal["close"], None]
 )
 """The effects of a session:
@@ -19,6 +19,7 @@ Effect: TypeAlias = (
 write      bytes that leave in one write
 broadcast  a frame for the audience, a part per write; all recipients share the objects
 wait       ns to pass without holding up other connections
+until      the same: ns of time.monotonic at which it is over
 burn       ns to keep the core busy (`burn_cpu`)
 close      once the writes before it are sent
 """
@@ -113,6 +114,10 @@ class Session:
             self._end_write()
             by_options: Literal["wait", "burn"] = "wait" if self._options.service_kind == "wait" else "burn"
             self._effects.append((kind or by_options, duration))
+
+    def _wait_until(self, due_ns: int) -> None:
+        self._end_write()
+        self._effects.append(("until", due_ns))
 
     def _close(self) -> None:
         self._closed = True

@@ -107,7 +107,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
               while (others_wait() && !closed_) co_await wait(SendBacklog::a_while);
             break;
           case Effect::Kind::wait:
-            co_await wait_unless_reset(effect.duration);
+            co_await wait_unless_reset(effect.remaining());
             if (reset_) co_return close();
             break;
           case Effect::Kind::burn:

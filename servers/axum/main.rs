@@ -1,19 +1,26 @@
 //! The workload web by axum: tasks on Tokio's runtime, on as many threads as there are cores.
 
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use futures_util::stream;
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize)]
 struct Work {
     wait: Option<String>,
     cpu: Option<String>,
+    every: Option<String>,
     #[serde(default)]
     size: usize,
+    #[serde(default)]
+    chunks: u32,
 }
 
 #[derive(Serialize)]
@@ -33,14 +40,33 @@ fn burn(duration: Duration) {
     while begin.elapsed() < duration {}
 }
 
-async fn answer(Path(stamp): Path<String>, Query(work): Query<Work>) -> String {
+/// Each chunk leaves when it is due, by a schedule that begins with the request.
+fn stream_chunks(stamp: String, chunks: u32, every: Duration, size: usize) -> Response {
+    let begin = tokio::time::Instant::now();
+    let events = stream::unfold(0, move |number| {
+        let data = format!("{stamp}{number:04}");
+        async move {
+            if number == chunks {
+                return None;
+            }
+            tokio::time::sleep_until(begin + every * number).await;
+            Some((Ok::<_, Infallible>(format!("data: {data:x<size$}\n\n")), number + 1))
+        }
+    });
+    ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(events)).into_response()
+}
+
+async fn answer(Path(stamp): Path<String>, Query(work): Query<Work>) -> Response {
+    if work.chunks > 0 {
+        return stream_chunks(stamp, work.chunks, read_time(work.every), work.size);
+    }
     let wait = read_time(work.wait);
     if !wait.is_zero() {
         tokio::time::sleep(wait).await;
     }
     burn(read_time(work.cpu));
     let filling = work.size.saturating_sub(stamp.len());
-    stamp + &"x".repeat(filling)
+    (stamp + &"x".repeat(filling)).into_response()
 }
 
 async fn list_items() -> Json<[Item; 3]> {

@@ -81,7 +81,7 @@ class Server {
             clients_.broadcast(effect.frame, options_.audience == Audience::others ? &client : nullptr);
             break;
           case Effect::Kind::wait:
-            wait_unless_reset(client, effect.duration);
+            wait_unless_reset(client, effect.remaining());
             break;
           case Effect::Kind::burn:
             wait_for_long_work(loop_);

@@ -116,7 +116,7 @@ class Client final : public Connection<Callback> {
           add_part(effects.bytes(effect));
           break;
         case Effect::Kind::wait:
-          return when_passed(effect.duration, callback<&Client::after_service>(*this));
+          return when_passed(effect.remaining(), callback<&Client::after_service>(*this));
         case Effect::Kind::burn:
           to_burn_ = effect.duration;
           return shared_.loop.in_a_turn_for_long_work(callback<&Client::on_turn_for_long_work>(*this));

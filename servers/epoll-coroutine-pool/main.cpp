@@ -100,7 +100,7 @@ class Worker final : private Watched {
             broadcast(effect.frame, client);
             break;
           case Effect::Kind::wait:
-            co_await passed(client, effect.duration);
+            co_await passed(client, effect.remaining());
             break;
           case Effect::Kind::burn:
             co_await turn_for_long_work(loop_);

@@ -82,9 +82,9 @@ class Server {
             break;
           case Effect::Kind::wait:
             if (backend_.empty()) {
-              co_await passed(client, effect.duration);
+              co_await passed(client, effect.remaining());
             } else {
-              co_await replied(backend_, effect.duration);
+              co_await replied(backend_, effect.remaining());
             }
             break;
           case Effect::Kind::burn:

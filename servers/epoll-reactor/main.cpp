@@ -59,7 +59,7 @@ class Client final : public Connection<Callback> {
           shared_.clients.broadcast(effect.frame, shared_.options.audience == Audience::others ? this : nullptr);
           break;
         case Effect::Kind::wait:
-          return when_passed(effect.duration, callback<&Client::carry_out>(*this));
+          return when_passed(effect.remaining(), callback<&Client::carry_out>(*this));
         case Effect::Kind::burn:
           to_burn_ = effect.duration;
           return shared_.loop.in_a_turn_for_long_work(callback<&Client::on_turn_for_long_work>(*this));

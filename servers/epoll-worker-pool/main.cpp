@@ -201,7 +201,7 @@ class Client final : public Connection<Callback> {
           break;
         case Effect::Kind::wait:
         case Effect::Kind::burn:
-          job_ = {this, fd(), effect.kind, effect.duration};
+          job_ = {this, fd(), effect.kind, effect.remaining()};
           return hand_over();
         case Effect::Kind::close:
           member = false;

@@ -80,7 +80,7 @@ void Connection::carry_out() {
       case Effect::Kind::wait:
         // It reads on, once, as AsyncSocket reports a reset only to a read.
         if (held_.empty() && !ended_) read();
-        return wait(effect.duration);
+        return wait(effect.remaining());
       case Effect::Kind::burn:
         burn_cpu(effect.duration);
         break;

@@ -22,6 +22,25 @@ func burn(duration time.Duration) {
 	}
 }
 
+func fill(text string, size int) string {
+	if size > len(text) {
+		text += strings.Repeat("x", size-len(text))
+	}
+	return text
+}
+
+func stream(writer http.ResponseWriter, stamp string, chunks int, every time.Duration, size int) {
+	writer.Header().Set("Content-Type", "text/event-stream")
+	begin := time.Now()
+	for number := 0; number < chunks; number++ {
+		time.Sleep(time.Until(begin.Add(time.Duration(number) * every)))
+		if _, err := fmt.Fprintf(writer, "data: %s\n\n", fill(fmt.Sprintf("%s%04d", stamp, number), size)); err != nil {
+			return // the client is gone
+		}
+		writer.(http.Flusher).Flush()
+	}
+}
+
 func answer(writer http.ResponseWriter, request *http.Request) {
 	query := request.URL.Query()
 	wait, _ := time.ParseDuration(query.Get("wait"))
@@ -32,9 +51,12 @@ func answer(writer http.ResponseWriter, request *http.Request) {
 	}
 	burn(cpu)
 	stamp := request.URL.Path[1:]
-	if size > len(stamp) {
-		stamp += strings.Repeat("x", size-len(stamp))
+	if chunks, _ := strconv.Atoi(query.Get("chunks")); chunks > 0 {
+		every, _ := time.ParseDuration(query.Get("every"))
+		stream(writer, stamp, chunks, every, size)
+		return
 	}
+	stamp = fill(stamp, size)
 	writer.Header().Set("Content-Type", "text/plain")
 	writer.Header().Set("Content-Length", strconv.Itoa(len(stamp)))
 	io.WriteString(writer, stamp)

@@ -62,8 +62,8 @@ func (c *client) converse() error {
 				c.server.broadcast(effect.Frame, c)
 			case netdyno.Wait:
 				if c.server.backend != nil {
-					c.server.backend.Ask(effect.Duration)
-				} else if err := netdyno.WaitUnlessReset(c.connection, effect.Duration); err != nil {
+					c.server.backend.Ask(effect.Remaining())
+				} else if err := netdyno.WaitUnlessReset(c.connection, effect.Remaining()); err != nil {
 					return err
 				}
 			case netdyno.Burn:

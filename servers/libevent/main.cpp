@@ -173,8 +173,8 @@ class Client {
           // It reads on, once, as libevent reports a reset only to a wait for input.
           waits_ = true;
           if (held_.empty() && !ended_ && !read()) return close();
-          due_ = Clock::now() + effect.duration;
-          return start_timer(timer_, effect.duration);
+          due_ = Clock::now() + effect.remaining();
+          return start_timer(timer_, effect.remaining());
         case Effect::Kind::burn:
           pause();
           to_burn_ = effect.duration;

@@ -191,7 +191,7 @@ class Client {
           // It reads on, once, as libuv reports a reset only to a read.
           waits_ = true;
           if (held_.empty() && !ended_) read();
-          return start_timer(timer_, Grace::Clock::now() + effect.duration, [](uv_timer_t* timer) {
+          return start_timer(timer_, Grace::Clock::now() + effect.remaining(), [](uv_timer_t* timer) {
             self(timer).waits_ = false;
             self(timer).carry_out();
           });

@@ -192,8 +192,8 @@ class Server {
           break;
         case Effect::Kind::wait:
           if (!backend_.empty()) {
-            backend_.ask(effect.duration);
-          } else if (!wait_unless_reset(client.fd(), effect.duration)) {
+            backend_.ask(effect.remaining());
+          } else if (!wait_unless_reset(client.fd(), effect.remaining())) {
             return false;
           }
           break;

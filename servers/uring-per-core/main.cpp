@@ -104,7 +104,7 @@ class Client final : public UringConnection {
           break;
         case Effect::Kind::wait:
           waits_for_ = Awaited::time;
-          shard_.io.ring.ask_at(Ring::Clock::now() + effect.duration, timeout_);
+          shard_.io.ring.ask_at(Ring::Clock::now() + effect.remaining(), timeout_);
           return false;
         case Effect::Kind::burn:
           waits_for_ = Awaited::time;

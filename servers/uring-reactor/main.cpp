@@ -72,7 +72,7 @@ class Client final : public UringConnection {
           break;
         case Effect::Kind::wait:
           waits_for_ = Awaited::time;
-          shared_.io.ring.ask_at(Ring::Clock::now() + effect.duration, timeout_);
+          shared_.io.ring.ask_at(Ring::Clock::now() + effect.remaining(), timeout_);
           return false;
         case Effect::Kind::burn:
           waits_for_ = Awaited::time;

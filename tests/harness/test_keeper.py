@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -97,3 +98,18 @@ def test_an_orphan_is_the_servers_and_so_is_what_it_has_used_when_it_has_ended(t
         eventually(lambda: server_processes.find_members(origin) == (server,), "the orphan's end")
         after = server_processes.take_last(family, origin)
     assert server_processes.compute_used_s(before, after) > 0.02
+
+
+def test_a_stand_in_says_how_long_its_server_took_to_accept() -> None:
+    late_s = 0.2
+    listen = "listener = socket.create_server(('127.0.0.1', {port}))"
+    program = f"import socket, time; time.sleep({late_s}); {listen}; time.sleep(60)"
+    command = (sys.executable, stand_in.__file__, sys.executable, "-c", program, "--listen", "tcp://127.0.0.1:0")
+    began_s = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        taken_s = time.monotonic() - began_s
+        process.terminate()
+    assert late_s <= ready["ready_s"] < taken_s
+    assert 0 < ready["begun_cpu_s"] < taken_s

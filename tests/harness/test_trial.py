@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from netdyno.measure.audits import of_trial
-from netdyno.measure.machine import cpu_share, process, trial_log
+from netdyno.measure.machine import cpu_share, process, server_processes, trial_log
 from netdyno.measure.machine.links import network
 from netdyno.measure.machine.links.namespace import NotAllowedError
 from netdyno.measure.trial import load
@@ -91,6 +91,38 @@ def test_a_good_trial_is_valid_and_carries_everything(contestant: Contestant, co
     assert trial.pinning == context.pinning
     assert trial.seconds > 0
     assert seen == [(6, 0.5)]
+
+
+def test_a_start_is_measured_where_the_scenario_asks_for_it(contestant: Contestant, context: TrialContext) -> None:
+    """The fake takes 1 us for each connect and each answer. Its first client is one of those that its totals count."""
+    trial = run(contestant, context, scenario=msgspec.structs.replace(SCENARIO, metric="ready"))
+    assert (trial.status, trial.reason) == ("valid", "")
+    assert trial.starting is not None
+    assert trial.server is not None
+    assert trial.starting.cpu_s > 0
+    assert 0 < trial.starting.ready_s < trial.seconds
+    assert trial.starting.first_answer_s - trial.starting.ready_s == pytest.approx(2e-6, rel=0.01)
+    assert trial.server.totals["connections"] == 4
+    assert run(contestant, context).starting is None
+
+
+def test_what_starting_the_program_took_is_none_of_its_cpu(
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_processes, "read_cpu", lambda _: {1: server_processes.ProcessCpu(100.0)})
+    trial = run(contestant, context, scenario=msgspec.structs.replace(SCENARIO, metric="ready-cpu"))
+    assert trial.starting is not None, trial.reason
+    assert 90 < trial.starting.cpu_s < 100
+
+
+def test_a_server_that_does_not_answer_its_first_client_has_no_start(
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "check_fails")
+    trial = run(contestant, context, scenario=msgspec.structs.replace(SCENARIO, then_by=("first-answer",)))
+    assert trial.status == "failed"
+    assert trial.reason.startswith("the server did not answer its first request: ")
+    assert [audit.passed for audit in trial.audits] == [False]  # its own fault
 
 
 def test_what_the_harness_adds_to_the_server_is_kept_with_the_trial(

@@ -61,6 +61,8 @@ class Manifest(Frozen):
     version: tuple[str, ...] = ()
     settings: str = ""
     spends_time: bool = True
+    streams: bool = False
+    """Of a framework: whether it answers with streams (protocol/WIRE.md, Web)."""
 
     @property
     def is_framework(self) -> bool:

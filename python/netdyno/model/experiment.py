@@ -38,7 +38,27 @@ from netdyno.model.values import (
 )
 
 Arrivals = Literal["closed", "constant", "poisson"]
-RankedBy = Literal["throughput", "p50", "p99", "mean", "cpu", "memory", "connection-spread", "recovery", "capacity"]
+RankedBy = Literal[
+    "throughput",
+    "p50",
+    "p99",
+    "mean",
+    "cpu",
+    "memory",
+    "connection-spread",
+    "recovery",
+    "chunk-lag-p99",
+    "chunk-cpu",
+    "ready",
+    "first-answer",
+    "ready-cpu",
+    "ready-memory",
+    "capacity",
+]
+STARTS: tuple[RankedBy, ...] = ("ready", "first-answer", "ready-cpu", "ready-memory")
+"""The metrics of a server's start."""
+OWN_AXES = (*STARTS, "chunk-lag-p99", "chunk-cpu")
+"""The metrics beside which throughput and response times say nothing, unless the scenario names them."""
 ALSO_COUNTS = tuple(metric for metric in get_args(RankedBy) if metric != "capacity")
 """The metrics that may decide among contestants that are equal in the ranked metric."""
 OnOff = Literal["on", "off"]
@@ -187,7 +207,15 @@ class Conditions(OwnRequests, kw_only=True):
     messages: Annotated[
         Whole | None, Option(whole(1), "chat: each client writes so many, reads nothing and leaves.", "load")
     ] = None
-    every_s: Annotated[Number, Option(DURATION, "With messages: from a client's write to its next.", "load")] = 0.005
+    chunks: Annotated[
+        Whole | None, Option(whole(1, 10_000), "web: each reply is a stream of so many chunks (events).", "load")
+    ] = None
+    every_s: Annotated[
+        Number,
+        Option(
+            DURATION, "With messages: from a client's write to its next; with chunks: from one to the next.", "load"
+        ),
+    ] = 0.005
     connect_rate: Annotated[
         Number | Literal["burst", "connections", "when-due"],
         Option(
@@ -279,6 +307,11 @@ class Scenario(Conditions, kw_only=True):
     def has_burst(self) -> bool:
         """Whether the rate changes within the window of its cells."""
         return self.burst_rate is not None or "burst-rate" in self.factors
+
+    @property
+    def measures_start(self) -> bool:
+        """Whether the start of each server is measured, and what the first client has of it."""
+        return not {self.metric, *self.then_by}.isdisjoint(STARTS)
 
     @property
     def is_unread(self) -> bool:

@@ -251,6 +251,18 @@ class Step(Frozen):
     late: Whole = 0
 
 
+class Chunks(Frozen):
+    """The chunks of streams, each a server-sent event: how many a stream has (`per_stream`), how many came within the
+    window (`completed`), and how late those were that were due in it. `early`: those that came before they were due,
+    over the whole life."""
+
+    per_stream: Whole
+    every_s: Number
+    completed: Whole
+    early: Whole
+    late_ns: Distribution
+
+
 class WriteOnly(Frozen):
     """The clients that write and never read: those that wrote all of their `messages_each` and met no error, those that
     lost their connection before, and the messages that the former wrote, by the second from the burst of connects until
@@ -286,9 +298,10 @@ class LoadResult(Frozen, kw_only=True):
     arrival times, or where these end the times (`latency.clock`). `connection_mean_ns`: one value for each connection;
     None in runs stored before the key, empty for a client contestant. `replies`: only for a foreign server, over TLS
     and over WebSocket, `tls` only over TLS. `first_exchange`: only where no reply was right. `steps`: only where the
-    rate changed. `write_only`: only where no client reads. `parts`: only where several hosts made the load.
-    `instrument`: the foreign load program that measured these figures (docs/adr/instruments.md); unset where netdyno's
-    own did. `began_ns`: the beginning of the window by this machine's CLOCK_MONOTONIC; 0 where it has none."""
+    rate changed. `write_only`: only where no client reads. `chunks`: only where replies are streams. `parts`: only
+    where several hosts made the load. `instrument`: the foreign load program that measured these figures
+    (docs/adr/instruments.md); unset where netdyno's own did. `began_ns`: the beginning of the window by this machine's
+    CLOCK_MONOTONIC; 0 where it has none."""
 
     version: Whole
     plan: LoadPlan
@@ -311,6 +324,7 @@ class LoadResult(Frozen, kw_only=True):
     first_exchange: FirstExchange | msgspec.UnsetType = msgspec.UNSET
     steps: tuple[Step, ...] | msgspec.UnsetType = msgspec.UNSET
     write_only: WriteOnly | msgspec.UnsetType = msgspec.UNSET
+    chunks: Chunks | msgspec.UnsetType = msgspec.UNSET
     client: ClientReport | None = None
     parts: tuple[Part, ...] | msgspec.UnsetType = msgspec.UNSET
     instrument: str | msgspec.UnsetType = msgspec.UNSET

@@ -13,8 +13,8 @@ import msgspec
 from netdyno.kit import quantities
 from netdyno.model import burst, outcomes, transports
 from netdyno.model.contestant import CodeSize
-from netdyno.model.load_result import Bytes, Distribution, LoadResult, Messages, Tls, WriteOnly
-from netdyno.model.observation import QuotaUse, ServerObservation
+from netdyno.model.load_result import Bytes, Chunks, Distribution, LoadResult, Messages, Tls, WriteOnly
+from netdyno.model.observation import QuotaUse, ServerObservation, Starting
 from netdyno.model.outcomes import rate_kept
 from netdyno.model.transports import SERVER_ADDRESS
 from netdyno.model.trial import Status, Trial
@@ -43,6 +43,7 @@ RATE = Unit("messages/s", quantities.rate)
 SHARE = Unit("share", quantities.share)
 TIME = Unit("ns", quantities.duration)
 TIME_PER_MESSAGE = Unit("ns/message", quantities.duration)
+TIME_PER_CHUNK = Unit("ns/chunk", quantities.duration)
 SIZE = Unit("bytes", quantities.memory)
 SIZE_PER_MESSAGE = Unit("bytes/message", quantities.memory)
 COUNT = Unit("1", _format_count)
@@ -141,7 +142,7 @@ class Metric(msgspec.Struct, frozen=True):
     @property
     def is_time(self) -> bool:
         """Whether a value of it is written as a duration, such as "40ms"."""
-        return self.unit in (TIME, TIME_PER_MESSAGE)
+        return self.unit in (TIME, TIME_PER_MESSAGE, TIME_PER_CHUNK)
 
     @property
     def statuses(self) -> tuple[Status, ...]:
@@ -261,6 +262,10 @@ def _read_connection_memory(trial: Trial, load: LoadResult) -> float | None:
     return (trial.server.rss_peak_bytes - trial.server.rss_ready_bytes) / load.plan.connections
 
 
+def _read_start(amount: Callable[[Starting], float]) -> FigureOfTrial:
+    return lambda trial, _: amount(trial.starting) if trial.starting else None
+
+
 def _count_unanswered(_: Trial, load: LoadResult) -> float | None:
     """Count the errors of the window; None where the load did not count the messages that were due in it. Their number
     over the whole life depends on the warm-up, which differs."""
@@ -283,6 +288,19 @@ def _read_moved_rate(_: Trial, load: LoadResult) -> float | None:
 def _read_write_only(read: Callable[[WriteOnly], float]) -> FigureOfTrial:
     """Read a figure of clients that write and never read; None where all read."""
     return lambda _, load: read(load.write_only) if isinstance(load.write_only, WriteOnly) else None
+
+
+def _read_chunk_lag(_: Trial, load: LoadResult) -> Distribution | None:
+    """Return how late the chunks of streams came; None without streams."""
+    return load.chunks.late_ns if isinstance(load.chunks, Chunks) and load.chunks.late_ns.count else None
+
+
+def _read_chunk_cpu(trial: Trial, load: LoadResult) -> float | None:
+    return 1e9 * trial.server.cpu_s if trial.server and isinstance(load.chunks, Chunks) else None
+
+
+def _count_chunks(_: Trial, load: LoadResult) -> float:
+    return float(load.chunks.completed) if isinstance(load.chunks, Chunks) else 0.0
 
 
 def _read_send_lag(_: Trial, load: LoadResult) -> Distribution | None:
@@ -345,16 +363,18 @@ def _declare_service_time(title: str, percent: float) -> Metric:
 
 
 def _declare_lag(
-    title: str, percent: float, distribution: Callable[[Trial, LoadResult], Distribution | None]
+    title: str, percent: float, distribution: Callable[[Trial, LoadResult], Distribution | None], ranked: str = ""
 ) -> Metric:
-    """Declare a percentile of a time that is part of a latency, or beside it."""
+    """Declare a percentile of a time that is part of a latency, or beside it. `ranked`: its short heading, if servers
+    are ranked by it."""
     read = _READ_PERCENTILE[percent]
     return Metric(
         title,
         TIME,
         lambda trial, load: None if (lag := distribution(trial, load)) is None else read(lag),
-        percentile=Percentile(percent, distribution, has_interval=False),
+        percentile=Percentile(percent, distribution, has_interval=bool(ranked)),
         of_cells=True,
+        short=ranked,
     )
 
 
@@ -481,6 +501,17 @@ METRICS: Mapping[str, Metric] = {
         short="spread",
         claimed=True,
     ),
+    "chunk-lag-p50": _declare_lag("median lateness of the chunks of streams", 50, _read_chunk_lag, "late p50"),
+    "chunk-lag-p99": _declare_lag("99th-percentile lateness of the chunks of streams", 99, _read_chunk_lag, "late p99"),
+    "chunk-cpu": Metric(
+        "server CPU per chunk",
+        TIME_PER_CHUNK,
+        _read_chunk_cpu,
+        _count_chunks,
+        of_cells=True,
+        short="CPU per chunk",
+        at_limit="exact",
+    ),
     "handshake": _declare_lag("TLS handshake, median", 50, _read_handshake),
     "send-lag-p50": _declare_lag("how late the generator sends, median", 50, _read_send_lag),
     "send-lag-p99": _declare_lag("how late the generator sends, 99th percentile", 99, _read_send_lag),
@@ -546,6 +577,49 @@ METRICS: Mapping[str, Metric] = {
         SHARE,
         lambda trial, load: None if load.write_only is msgspec.UNSET else float(bool(trial.ended_by)),
         at_limit="exact",
+    ),
+    "ready": Metric(
+        "time until the server is ready",
+        TIME,
+        _read_start(lambda start: 1e9 * start.ready_s),
+        of_cells=True,
+        short="ready",
+        at_limit="exact",
+        least_amount=1e6,  # less makes no difference to a person
+    ),
+    "first-answer": Metric(
+        "time until the first answer",
+        TIME,
+        _read_start(lambda start: 1e9 * start.first_answer_s),
+        of_cells=True,
+        short="first answer",
+        at_limit="exact",
+        least_amount=1e6,
+    ),
+    "ready-cpu": Metric(
+        "server CPU until it is ready",
+        TIME,
+        _read_start(lambda start: 1e9 * start.cpu_s),
+        of_cells=True,
+        short="CPU then",
+        at_limit="exact",
+    ),
+    "ready-memory": Metric(
+        "memory of the server when it is ready",
+        SIZE,
+        lambda trial, _: (trial.server.rss_ready_bytes or None) if trial.server else None,
+        largest=True,
+        of_cells=True,
+        short="memory then",
+        at_limit="exact",
+        least_ratio=1.1,
+        least_amount=2**20,
+    ),
+    "warm-up": Metric(  # docs/adr/warm-up.md
+        "load until the cost of a message has settled",
+        TIME,
+        lambda trial, _: 1e9 * trial.warmup.measured_s if trial.warmup else None,
+        of_cells=True,
     ),
     "cpu": Metric(
         "server CPU per message",

@@ -60,6 +60,15 @@ class ServerObservation(Frozen):
         return self.cpu_user_s + self.cpu_system_s
 
 
+class Starting(Frozen):
+    """The start of a server: seconds from the start of its program until it was ready, and until the first client,
+    which came then, had its answer; and the CPU seconds that it had used when it was ready."""
+
+    ready_s: Number
+    first_answer_s: Number
+    cpu_s: Number
+
+
 class MachineObservation(Frozen):
     """The cores that the harness may use, over the measured window, in CPU seconds of all of them together. `steal_s`:
     time that the hypervisor gave to other machines. `own_s`: time of the harness and the programs that it started.

@@ -208,8 +208,9 @@ class Settings(Conditions):
 
     @property
     def service_time_in_all_s(self) -> float:
-        """The server's own service time plus that of a request (protocol/WIRE.md); a slow request has more."""
-        return self.service_time_s + self._server_service_time_s
+        """The server's own service time plus that of a request, or the length of its stream (protocol/WIRE.md); a slow
+        request has more."""
+        return self.service_time_s + self._server_service_time_s + self._stream_s
 
     @property
     def is_encrypted(self) -> bool:
@@ -240,7 +241,12 @@ class Settings(Conditions):
     def longest_service_time_s(self) -> float:
         """The service time in all of the slowest requests."""
         slow_s = self.slow_request_time_s if self.slow_requests else 0.0
-        return max(self.service_time_s, slow_s) + self._server_service_time_s
+        return max(self.service_time_s, slow_s) + self._server_service_time_s + self._stream_s
+
+    @property
+    def _stream_s(self) -> float:
+        """The time from the first chunk of a stream to its last."""
+        return (self.chunks - 1) * self.every_s if self.chunks else 0.0
 
     @property
     def _server_service_time_s(self) -> float:

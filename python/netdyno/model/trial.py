@@ -16,6 +16,7 @@ from netdyno.model.observation import (
     Pinning,
     RelayTotals,
     ServerObservation,
+    Starting,
 )
 
 Trace = Literal["auto", "always", "never"]
@@ -75,6 +76,8 @@ class Trial(Frozen):
     pinning: Pinning | None = None
     load: LoadResult | None = None
     server: ServerObservation | None = None
+    starting: Starting | None = None
+    """None where the scenario does not ask for it."""
     machine: MachineObservation | None = None
     canary: CanaryReadings | None = None
     canaries: tuple[HostCanary, ...] = ()

@@ -209,6 +209,8 @@ def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iter
         return ""
     if not contestant.manifest.spends_time and settings.longest_service_time_s > 0:
         return f"{contestant.name} cannot spend a service time"
+    if contestant.manifest.is_framework and not contestant.manifest.streams and settings.chunks is not None:
+        return f'{contestant.name} answers with no stream: "streams" is missing in its server.json'
     varied = {option for factor in levels if (option := sides_of_factor(factor)[1])}
     ignored = varied - _list_understood(contestant, settings)
     ignored |= {"service-time"} & settings.server.keys()

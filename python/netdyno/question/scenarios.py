@@ -126,6 +126,7 @@ def _check_whole(where: str, scenario: Scenario, *, has_depth: bool) -> None:
         cell_settings = settings(scenario, levels)
         _check_loop(where, cell_settings, has_depth=has_depth or "depth" in scenario.factors)
         _check_burst(where, cell_settings, scenario)
+        _check_first_answer(where, cell_settings, scenario)
         _check_hosts(where, cell_settings)
         _check_load(where, cell_settings)
         _check_requests(where, cell_settings)
@@ -232,6 +233,12 @@ def _check_burst(where: str, settings: Settings, scenario: Scenario) -> None:
         raise UserError(f"{key}: one host makes the load of a burst; leave 'client-hosts' out")
 
 
+def _check_first_answer(where: str, settings: Settings, scenario: Scenario) -> None:
+    """Check that the first client of a server can have an answer."""
+    if scenario.measures_start and settings.workload == "chat":
+        raise UserError(f"{where}: key 'metric': a start ends with an answer, and one client of a chat gets none")
+
+
 def _check_requests(where: str, settings: Settings) -> None:
     if fault := own_requests.check(settings, ""):
         raise UserError(f"{where}: {fault}")
@@ -267,6 +274,7 @@ def _check_client(where: str, settings: Settings) -> None:
         "busy-connections": (settings.busy_connections, None),
         "slow-readers": (settings.slow_readers, 0),
         "slow-requests": (settings.slow_requests, 0),
+        "chunks": (settings.chunks, None),
         "path": (settings.path, ()),
         "send": (settings.send, None),
         "start": (settings.start, "together"),
@@ -309,6 +317,28 @@ def _check_slow_requests(where: str, settings: Settings) -> None:
         raise UserError(f"{key}: needs 'slow-request-time', at most {MOST_SERVICE_TIME_S} s")
 
 
+LEAST_CHUNK, CHUNK_OVERHEAD = 32, 128
+"""Bytes of a chunk's data, a stamp and a number, and what it counts beside them (protocol/WIRE.md, Web)."""
+
+
+def _check_stream(where: str, settings: Settings) -> None:
+    """Check that replies can be streams (loadgen/plan/plan.cpp, stream_contradiction)."""
+    if settings.chunks is None:
+        return
+    key = f"{where}: key 'chunks'"
+    if settings.workload != "web" or settings.are_own:
+        raise UserError(f"{key}: replies of 'web' can be streams, and none of your own requests")
+    if not LEAST_CHUNK <= settings.size <= (1 << 20) // settings.chunks - CHUNK_OVERHEAD:
+        raise UserError(
+            f"{key}: 'size' is that of a chunk: at least {LEAST_CHUNK} bytes, and all of a stream, each with "
+            f"{CHUNK_OVERHEAD} more, at most 1 MiB"
+        )
+    if not 0 < settings.every_s <= MOST_SERVICE_TIME_S:
+        raise UserError(f"{key}: 'every' is at most {MOST_SERVICE_TIME_S} s, and more than 0")
+    if settings.service_time_s or settings.slow_requests or settings.depth > 1 or settings.client_hosts > 1:
+        raise UserError(f"{key}: leave 'service-time', 'slow-requests', 'depth' and 'client-hosts' out")
+
+
 def _check_load(where: str, settings: Settings) -> None:
     """Check for all that the generator would refuse in the middle of a run (loadgen/plan/plan.cpp, contradiction)."""
     least = 29 if settings.workload in ("echo", "lines") else 28  # protocol/WIRE.md, Stamps
@@ -326,6 +356,7 @@ def _check_load(where: str, settings: Settings) -> None:
         requested = duration_words(settings.service_time_s)
         raise UserError(f"{where}: key 'service-time': {requested} is above {MOST_SERVICE_TIME_S} s")
     _check_slow_requests(where, settings)
+    _check_stream(where, settings)
     if settings.server.get("read-mode") == "apart" and (settings.workload not in HAS_FRAMES or settings.is_encrypted):
         raise UserError(f"{where}: server: key 'read-mode': 'apart' is for rpc and chat, without TLS")
     if settings.has_backend:

@@ -21,7 +21,7 @@ bool carry_out(const Effects& effects, int fd, Counters& counters, Burn burn) {
       case Effect::Kind::broadcast:
         break;
       case Effect::Kind::wait:
-        if (!wait_unless_reset(fd, effect.duration)) return false;
+        if (!wait_unless_reset(fd, effect.remaining())) return false;
         break;
       case Effect::Kind::burn:
         if (!burn(effect.duration)) return false;

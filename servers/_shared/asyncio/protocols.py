@@ -185,6 +185,10 @@ class Connection(asyncio.BufferedProtocol):
                 if self._server.backend:
                     return self._server.backend.ask(effect[1], self._reply)
                 return self._wait(monotonic() + effect[1] / 1e9)
+            elif effect[0] == "until":
+                if (due_s := effect[1] / 1e9) > monotonic():
+                    self._busy = True
+                    return self._wait(due_s)
             elif effect[0] == "burn":
                 self._busy = True
                 return self._burn(effect[1])

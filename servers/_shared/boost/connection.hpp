@@ -135,7 +135,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
           if (broadcast(effect.frame) && !closed_) return wait_for_others();
           break;
         case Effect::Kind::wait:
-          return wait(effect.duration);
+          return wait(effect.remaining());
         case Effect::Kind::burn:
           burn_cpu(effect.duration);
           break;

@@ -15,7 +15,7 @@ type Kind int
 const (
 	Write     Kind = iota // send Effects.Bytes(effect) to this connection, in a write of its own
 	Broadcast             // send Frame to the audience
-	Wait                  // let Duration pass before the next effect, without holding up other connections
+	Wait                  // let Remaining() pass before the next effect, without holding up other connections
 	Burn                  // keep a core busy for Duration (BurnCPU)
 	Close                 // close this connection once the writes before it are sent
 )
@@ -25,7 +25,19 @@ type Effect struct {
 	Kind     Kind
 	from, to int // Write: where the bytes are
 	Duration time.Duration
-	Frame    []byte // complete, header included; shared by any number of recipients, so it is never changed
+	due      time.Time // Wait: until then, in place of the duration
+	Frame    []byte    // complete, header included; shared by any number of recipients, so it is never changed
+}
+
+// Remaining says how long to wait from now on.
+func (e Effect) Remaining() time.Duration {
+	if e.due.IsZero() {
+		return e.Duration
+	}
+	if left := time.Until(e.due); left > 0 {
+		return left
+	}
+	return 0
 }
 
 // Effects is what a session wants done, in order: carry out one after the other, finish all of them before the next
@@ -79,6 +91,10 @@ func (e *Effects) serve(kind Kind, duration time.Duration) {
 	if duration > 0 {
 		e.List = append(e.List, Effect{Kind: kind, Duration: duration})
 	}
+}
+
+func (e *Effects) waitUntil(due time.Time) {
+	e.List = append(e.List, Effect{Kind: Wait, due: due})
 }
 
 func (e *Effects) broadcast(frame []byte) {

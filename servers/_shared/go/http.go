@@ -126,23 +126,27 @@ func (w *http) refuse(status string, effects *Effects) flow {
 }
 
 func (w *http) respond(to httpRequest, contentType string, body []byte, effects *Effects) {
+	head := w.makeHead(to, contentType, "Content-Length: "+strconv.Itoa(len(body)))
+	if !to.wantsBody {
+		body = nil
+	}
+	effects.reply(head, body)
+}
+
+// makeHead returns the head of a reply, valid until the next; framing is the header that says where the body ends.
+func (w *http) makeHead(to httpRequest, contentType, framing string) []byte {
 	if now := time.Now(); w.date == "" || now.Unix() != w.second {
 		w.second, w.date = now.Unix(), now.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
 	}
 	head := append(append(w.head[:0], "HTTP/1.1 "...), to.status...)
 	head = append(append(head, "\r\nDate: "...), w.date...)
 	head = append(append(head, "\r\nContent-Type: "...), contentType...)
-	head = append(head, "\r\nContent-Length: "...)
-	head = strconv.AppendInt(head, int64(len(body)), 10)
-	head = append(head, endOfLine...)
+	head = append(append(append(head, endOfLine...), framing...), endOfLine...)
 	if to.connection != "" {
 		head = append(append(append(head, "Connection: "...), to.connection...), endOfLine...)
 	}
 	w.head = append(head, endOfLine...)
-	if !to.wantsBody {
-		body = nil
-	}
-	effects.reply(w.head, body)
+	return w.head
 }
 
 // parseHead says what of a head, without the empty line that ends it, matters here.

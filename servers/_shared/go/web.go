@@ -2,6 +2,7 @@ package netdyno
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -11,13 +12,15 @@ import (
 const (
 	jsonType    = "application/json"
 	items       = `[{"id":1,"name":"one"},{"id":2,"name":"two"},{"id":3,"name":"three"}]`
+	eventType   = "text/event-stream"
 	mostOfQuery = 10_000_000 // microseconds, or bytes
+	mostChunks  = 10_000
 )
 
 // webQuery is the query of a request; nothing that is missing is requested.
 type webQuery struct {
-	wait, cpu time.Duration
-	size      int
+	wait, cpu, every time.Duration
+	size, chunks     int
 }
 
 func newWeb(options *Options, counts *Shard) work {
@@ -38,17 +41,49 @@ func (w *http) answerWeb(request httpRequest, effects *Effects) bool {
 		return true
 	}
 	work, good := parseQuery(query)
-	if !good || !bytes.HasPrefix(path, []byte{'/'}) || request.posts || work.size > w.options.MaxFrame {
+	if !good || !bytes.HasPrefix(path, []byte{'/'}) || request.posts || work.chunks > mostChunks ||
+		work.size > w.options.MaxFrame || work.chunks > w.options.MaxFrame/(longest(work.size, len(path))+FrameOverhead) {
 		return false
 	}
 	effects.serve(Wait, work.wait)
 	effects.serve(Burn, work.cpu)
-	body := path[1:]
-	if missing := work.size - len(body); missing > 0 {
-		body = append(append([]byte{}, body...), bytes.Repeat([]byte{'x'}, missing)...)
+	if work.chunks > 0 {
+		w.stream(request, path[1:], work, effects)
+	} else {
+		w.respond(request, textType, fill(path[1:], work.size), effects)
 	}
-	w.respond(request, textType, body, effects)
 	return true
+}
+
+// stream has each chunk leave when it is due, by a schedule that begins with the request.
+func (w *http) stream(request httpRequest, stamp []byte, work webQuery, effects *Effects) {
+	effects.reply(w.makeHead(request, eventType, "Transfer-Encoding: chunked"), nil)
+	if !request.wantsBody {
+		return
+	}
+	begin := time.Now()
+	for number := 0; number < work.chunks; number++ {
+		if number > 0 && work.every > 0 {
+			effects.waitUntil(begin.Add(time.Duration(number) * work.every))
+		}
+		data := fill(fmt.Appendf(nil, "%s%04d", stamp, number), work.size)
+		effects.reply(fmt.Appendf(nil, "%x\r\ndata: %s\n\n\r\n", len("data: \n\n")+len(data), data), nil)
+	}
+	effects.reply([]byte("0\r\n\r\n"), nil)
+}
+
+func longest(a, b int) int {
+	if a > b {
+		return a
+	}
+	return b
+}
+
+func fill(text []byte, size int) []byte {
+	if missing := size - len(text); missing > 0 {
+		return append(append([]byte{}, text...), bytes.Repeat([]byte{'x'}, missing)...)
+	}
+	return text
 }
 
 func parseQuery(query []byte) (work webQuery, good bool) {
@@ -57,7 +92,7 @@ func parseQuery(query []byte) (work webQuery, good bool) {
 		part, query, _ = bytes.Cut(query, []byte{'&'})
 		name, value, _ := bytes.Cut(part, []byte{'='})
 		unit := "us"
-		if string(name) == "size" {
+		if string(name) == "size" || string(name) == "chunks" {
 			unit = ""
 		}
 		number, ok := parseNumber(value, unit)
@@ -69,8 +104,12 @@ func parseQuery(query []byte) (work webQuery, good bool) {
 			work.wait = time.Duration(number) * time.Microsecond
 		case "cpu":
 			work.cpu = time.Duration(number) * time.Microsecond
+		case "every":
+			work.every = time.Duration(number) * time.Microsecond
 		case "size":
 			work.size = number
+		case "chunks":
+			work.chunks = number
 		}
 	}
 	return work, true

@@ -158,6 +158,8 @@ class Connection {
         return true;
       case 'wait':
         return this.server.backend ? this.#ask(duration) : this.#wait(performance.now() + duration / 1e6);
+      case 'until':
+        return this.#wait(duration / 1e6);
       case 'burn':
         return this.#burn(duration / 1e6);
       case 'close':

@@ -76,6 +76,13 @@ function connectionOf(tokens, stays) {
   return tokens.includes('keep-alive') ? 'keep-alive' : 'close';
 }
 
+/** `framing` is the header that says where the body ends. */
+function makeHead(status, type, framing, connection) {
+  const header = connection === '' ? '' : `Connection: ${connection}\r\n`;
+  const head = `HTTP/1.1 ${status}\r\nDate: ${date()}\r\nContent-Type: ${type}\r\n${framing}\r\n${header}\r\n`;
+  return Buffer.from(head, 'latin1');
+}
+
 class HttpSession extends MessageSession {
   maxHead = Math.min(MAX_HEAD, this.options.maxFrame);
   takesPosts = false;
@@ -118,11 +125,18 @@ class HttpSession extends MessageSession {
     this.#write(OK, type, body, wantsBody, connection);
   }
 
+  /** Begins a reply in chunks (RFC 9112, 7.1), each of which is added by addChunk, the last one empty. */
+  beginChunks({ connection }, type) {
+    this.effects.reply(makeHead(OK, type, 'Transfer-Encoding: chunked', connection), NOTHING);
+  }
+
+  addChunk(text) {
+    this.effects.reply(Buffer.from(`${text.length.toString(16)}\r\n${text}\r\n`, 'latin1'), NOTHING);
+  }
+
   #write(status, type, body, withBody, connection) {
-    const head =
-      `HTTP/1.1 ${status}\r\nDate: ${date()}\r\nContent-Type: ${type}\r\n` +
-      `Content-Length: ${body.length}\r\n${connection === '' ? '' : `Connection: ${connection}\r\n`}\r\n`;
-    this.effects.reply(Buffer.from(head, 'latin1'), withBody ? Buffer.from(body, 'latin1') : NOTHING);
+    const head = makeHead(status, type, `Content-Length: ${body.length}`, connection);
+    this.effects.reply(head, withBody ? Buffer.from(body, 'latin1') : NOTHING);
   }
 }
 

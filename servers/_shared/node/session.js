@@ -21,6 +21,7 @@ function newTotals() {
  *   write      parts: buffers that leave in one write
  *   broadcast  parts: a frame for the audience, a buffer per write
  *   wait       duration, ns, to pass without holding up other connections
+ *   until      duration, ns of performance.now(), the same
  *   burn       duration, ns, to keep the core busy
  *   close      once the writes before it are sent
  *

@@ -7,12 +7,16 @@ const JSON_TYPE = 'application/json';
 const ITEMS = '[{"id":1,"name":"one"},{"id":2,"name":"two"},{"id":3,"name":"three"}]';
 const MOST_OF_A_QUERY = 10_000_000; // microseconds, or bytes
 
-/** {wait, cpu, size} of a query, 0 where one is missing; null where a value is none. */
+const EVENTS = 'text/event-stream';
+const MOST_CHUNKS = 10_000;
+const CHUNK_OVERHEAD = 128; // what a chunk counts beside its data
+
+/** The numbers of a query, 0 where one is missing; null where a value is none. */
 function parseQuery(query) {
-  const work = { wait: 0, cpu: 0, size: 0 };
+  const work = { wait: 0, cpu: 0, size: 0, chunks: 0, every: 0 };
   for (const part of query === '' ? [] : query.split('&')) {
     const [name, value = ''] = part.split('=', 2);
-    const number = parseNumber(value, name === 'size' ? '' : 'us');
+    const number = parseNumber(value, name === 'size' || name === 'chunks' ? '' : 'us');
     if (number === null || number > MOST_OF_A_QUERY) return null;
     if (name in work) work[name] = number;
   }
@@ -30,11 +34,26 @@ class WebSession extends HttpSession {
       return true;
     }
     const work = parseQuery(mark < 0 ? '' : request.target.slice(mark + 1));
-    if (work === null || !path.startsWith('/') || request.posts || work.size > this.options.maxFrame) return false;
+    if (work === null || !path.startsWith('/') || request.posts || work.chunks > MOST_CHUNKS) return false;
+    if (work.size > this.options.maxFrame) return false;
+    if (work.chunks * (Math.max(work.size, path.length) + CHUNK_OVERHEAD) > this.options.maxFrame) return false;
     this.effects.serve('wait', work.wait * 1000);
     this.effects.serve('burn', work.cpu * 1000);
-    this.respond(request, TEXT, path.slice(1).padEnd(work.size, 'x'));
+    if (work.chunks > 0) this.#stream(request, path.slice(1), work);
+    else this.respond(request, TEXT, path.slice(1).padEnd(work.size, 'x'));
     return true;
+  }
+
+  /** Each chunk leaves when it is due, by a schedule that begins with the request. */
+  #stream(request, stamp, { chunks, every, size }) {
+    this.beginChunks(request, EVENTS);
+    if (!request.wantsBody) return;
+    const begin = performance.now() * 1e6;
+    for (let number = 0; number < chunks; number++) {
+      if (number > 0 && every > 0) this.effects.serve('until', begin + number * every * 1000);
+      this.addChunk(`data: ${`${stamp}${String(number).padStart(4, '0')}`.padEnd(size, 'x')}\n\n`);
+    }
+    this.addChunk('');
   }
 }
 

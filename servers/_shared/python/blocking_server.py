@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from socket import IPPROTO_TCP, SHUT_RD, SHUT_RDWR, TCP_NODELAY, socket
-from time import monotonic
+from time import monotonic, monotonic_ns
 from types import TracebackType
 from typing import Protocol
 
@@ -156,6 +156,9 @@ class Server(ABC):
                     return False
             elif effect[0] == "wait":
                 if not self.wait_unless_reset(client, effect[1]):
+                    return False
+            elif effect[0] == "until":
+                if not self.wait_unless_reset(client, max(0, effect[1] - monotonic_ns())):
                     return False
             elif effect[0] == "burn":
                 self.burn(effect[1])

@@ -121,7 +121,7 @@ bool Connection::carry_out() {
         broadcast(effect.frame);
         break;
       case Effect::Kind::wait:
-        if (wait_unless_reset(fd_.get(), effect.duration)) break;
+        if (wait_unless_reset(fd_.get(), effect.remaining())) break;
         end();
         return false;
       case Effect::Kind::burn:

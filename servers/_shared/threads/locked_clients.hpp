@@ -54,7 +54,7 @@ class LockedClients {
           if (!joins_) broadcast(*effect.frame, fd);
           break;
         case Effect::Kind::wait:
-          if (!wait_unless_reset(fd, effect.duration)) return false;
+          if (!wait_unless_reset(fd, effect.remaining())) return false;
           break;
         case Effect::Kind::burn:
           burn_cpu(effect.duration);

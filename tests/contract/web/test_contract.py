@@ -77,6 +77,48 @@ def test_a_wait_holds_up_no_other_client(connect: Connect, web_server: WebServer
         waiting.sock.recv(1)
 
 
+def skip_without_streams(web_server: WebServer) -> None:
+    manifest = web_server.contestant.manifest
+    if manifest.is_framework and not manifest.streams:
+        pytest.skip(f"{web_server.contestant.name} answers with no stream")
+
+
+def list_data(size: int, count: int) -> list[str]:
+    return [f"{STAMP}{number:04}".ljust(size, "x") for number in range(count)]
+
+
+def test_a_stream_has_each_chunk_when_it_is_due_and_the_connection_goes_on(
+    connect: Connect, web_server: WebServer
+) -> None:
+    skip_without_streams(web_server)
+    client = connect()
+    begin = time.monotonic()
+    client.request("GET", f"/{STAMP}?chunks=4&every=60000us&size=64")
+    with client.getresponse() as response:
+        content_type = (response.getheader("Content-Type") or "").partition(";")[0]
+        assert (response.status, content_type) == (200, "text/event-stream")
+        assert response.chunked
+        arrived = []
+        for data in list_data(64, 4):
+            assert response.readline() == f"data: {data}\n".encode()
+            arrived.append(time.monotonic() - begin)
+            assert response.readline() == b"\n"
+        assert response.read() == b""
+    assert all(at_s >= 0.06 * number - 0.001 for number, at_s in enumerate(arrived))
+    assert arrived[0] < arrived[-1] - 0.1  # they do not come together at the end
+    assert get(client, f"/{STAMP}")[1] == STAMP
+
+
+def test_a_stream_holds_up_no_other_client(connect: Connect, web_server: WebServer) -> None:
+    skip_without_streams(web_server)
+    waiting, quick = connect(), connect()
+    waiting.request("GET", f"/{STAMP}?chunks=2&every=3000000us&size=64")
+    with waiting.getresponse() as response:
+        assert response.readline().decode() == f"data: {list_data(64, 1)[0]}\n"
+        get(quick, f"/{STAMP}")
+        waiting.close()
+
+
 def test_a_connection_takes_many_requests(connect: Connect) -> None:
     client = connect()
     get(client, f"/{STAMP}")

@@ -112,6 +112,7 @@ std::vector<std::string> web_seeds() {
   const auto get = [](const std::string& target) { return "GET /" + target + " HTTP/1.1\r\nHost: x\r\n\r\n"; };
   const std::string post = "POST /items HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello";
   return {get(stamp + "?wait=500us&cpu=20us&size=2048") + get(stamp), post + get("items"),
+          get(stamp + "?chunks=3&every=10us&size=64") + get(stamp),
           "HEAD /" + stamp + "?size=64 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" + post};
 }
 

@@ -26,6 +26,19 @@ TEST(BurnCpu, BurnsWhatItIsAskedForAndBurnsItInUserMode) {
   EXPECT_GT(user, system);
 }
 
+TEST(Effects, AWaitUntilAMomentIsAsLongAsItIsStillAhead) {
+  Effects effects{WriteMode::gathered};
+  const auto now = std::chrono::steady_clock::now();
+  effects.serve(ServiceKind::wait, 3s);
+  effects.wait_until(now + 1h);
+  effects.wait_until(now - 1s);
+  auto effect = effects.begin();
+  EXPECT_EQ((effect++)->remaining(), 3s);
+  EXPECT_LE(effect->remaining(), 1h);
+  EXPECT_GT((effect++)->remaining(), 59min);
+  EXPECT_EQ(effect->remaining(), 0s);
+}
+
 TEST(Effects, GatheredRepliesShareAWriteAndSplitOnesDoNot) {
   Effects gathered{WriteMode::gathered};
   gathered.reply("head", "body");

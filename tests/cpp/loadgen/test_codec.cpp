@@ -1,6 +1,7 @@
 // Each codec against the session that servers use: what is encoded, served and decoded is verified, however it is cut.
 #include "loadgen/codec/codec.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,6 +29,8 @@ struct Seen final : ReplySink {
     bytes += size;
   }
   void on_corrupt() override { ++corrupted; }
+  void on_chunk(const Stamp& stamp, std::uint64_t number) override { chunks.emplace_back(stamp.sequence, number); }
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> chunks;
 };
 
 LoadPlan plan_of(Workload workload, std::size_t size) {
@@ -299,6 +302,74 @@ TEST(WebCodec, TakesNoReplyThatIsNotTheStampFilledToTheSize) {
     EXPECT_TRUE(codec->make_decoder()->receive(reply, seen));
     EXPECT_EQ(seen.stamps.size(), right ? 1U : 0U) << body;
     EXPECT_EQ(seen.corrupted, right ? 0U : 1U) << body;
+  }
+}
+
+LoadPlan stream_plan() {
+  auto plan = plan_of(Workload::web, 40);
+  plan.chunks = 3;
+  plan.every = 20'000;
+  return plan;
+}
+
+TEST(StreamCodec, AsksForChunksAndFindsThemHoweverTheirStreamsAreCut) {
+  const auto plan = stream_plan();
+  const std::string request = encoded_by(plan);
+  EXPECT_NE(request.find("?chunks=3&every=20us&size=40 HTTP/1.1"), std::string::npos) << request;
+  const auto codec = make_codec(plan);
+  std::string requests;
+  for (const std::uint64_t sequence : {7U, 8U}) codec->encode({42, sequence}, requests);
+  const std::string replies = served(Workload::web, requests);
+  for (std::size_t size = 1; size < replies.size(); ++size) {
+    Seen seen;
+    const auto decoder = codec->make_decoder();
+    for (std::size_t at = 0; at < replies.size(); at += size)
+      ASSERT_TRUE(decoder->receive(std::string_view{replies}.substr(at, size), seen)) << size;
+    EXPECT_EQ(seen.stamps, (std::vector<Stamp>{{42, 7}, {42, 8}}));
+    EXPECT_EQ(seen.chunks.size(), 6U);
+    EXPECT_EQ(seen.chunks.back(), std::pair(std::uint64_t{8}, std::uint64_t{2}));
+    EXPECT_EQ(seen.bytes, replies.size());
+    EXPECT_TRUE(decoder->at_boundary());
+  }
+}
+
+/// As HTTP/1.1 does, in other chunks than those of the server, with a letter changed.
+TEST(StreamCodec, TakesAStreamInOtherPiecesAndNoneThatIsWrong) {
+  const auto codec = make_codec(stream_plan());
+  std::string stamp;
+  append_stamp({42, 7}, min_stamp_size, stamp);
+  const auto event = [&](int number) { return "data: " + stamp + "000" + std::to_string(number) + "xxxxxxxx\n\n"; };
+  const std::string right = event(0) + event(1) + event(2);
+  std::string filled = right;
+  filled[filled.size() - 3] = 'y';
+  for (const auto& [events, expected] : {std::pair{right, true},
+                                         {event(0) + event(1), false},
+                                         {right + event(3), false},
+                                         {event(0) + event(2) + event(1), false},
+                                         {filled, false},
+                                         {"x" + right.substr(1), false}}) {
+    for (const std::size_t piece : {std::size_t{5}, std::size_t{64}, events.size()}) {
+      std::string reply = "HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n";
+      for (std::size_t at = 0; at < events.size(); at += piece) {
+        const auto part = events.substr(at, piece);
+        reply += fmt::format("{:X};last=no\r\n{}\r\n", part.size(), part);
+      }
+      Seen seen;
+      const bool goes_on = codec->make_decoder()->receive(reply + "0\r\n\r\n", seen);
+      EXPECT_EQ(goes_on && seen.stamps.size() == 1 && seen.corrupted == 0, expected) << reply;
+    }
+  }
+}
+
+TEST(StreamCodec, RefusesWhatIsNoStream) {
+  const auto codec = make_codec(stream_plan());
+  for (const std::string reply :
+       {"HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndatax\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFF\r\n"}) {
+    Seen seen;
+    EXPECT_FALSE(codec->make_decoder()->receive(reply, seen)) << reply;
   }
 }
 

@@ -56,6 +56,30 @@ TEST_F(MatchingTest, AnAnswerCameNoSoonerThanItsMessageLeft) {
   EXPECT_TRUE(recorder_.figures.all_timed_by_kernel());
 }
 
+/// The schedule of a stream begins when its request leaves, however late that was.
+TEST_F(MatchingTest, AChunkIsLateByTheScheduleOfItsRequestAndOneThatIsEarlyIsCounted) {
+  const auto schedule = make_schedule(plan_, clients_.share);
+  matching_.begin({0, one_second}, *schedule);
+  recorder_.set_window({0, one_second});
+  clients_[0].flight.intend(1'000);
+  clients_[0].flight.send(400'000);
+  ++clients_.waiting;
+  matching_.begin_reading(0, 400'300, true);
+  matching_.on_chunk({0, 0}, 0);
+  matching_.begin_reading(0, 400'000 + plan_.every + 700, true);
+  matching_.on_chunk({0, 0}, 1);
+  EXPECT_EQ(recorder_.figures.chunk_lag.count(), 2U);
+  EXPECT_EQ(recorder_.figures.chunk_lag.find_percentile(0), 300);
+  EXPECT_EQ(recorder_.figures.chunk_lag.max(), 700);
+  EXPECT_EQ(recorder_.figures.chunks_in_window, 2U);
+  EXPECT_EQ(recorder_.figures.early_chunks, 0U);
+  matching_.on_chunk({0, 0}, 2);
+  EXPECT_EQ(recorder_.figures.early_chunks, 1U);
+  matching_.on_chunk({0, 1}, 0);  // of a request that has not been sent
+  matching_.on_chunk({1, 0}, 0);  // of another client's
+  EXPECT_EQ(recorder_.figures.chunk_lag.count(), 3U);
+}
+
 /// The drain is over when all that waits is overdue, so neither may count what is no longer awaited.
 TEST_F(MatchingTest, OfAConnectionThatIsGoneNothingWaitsOrIsOverdue) {
   send(0, 1'000);

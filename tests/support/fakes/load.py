@@ -52,7 +52,7 @@ class FakeLoadOptions:
     texts: tuple[str, ...] = ("--workload", "--duration", "--warmup", "--json")
     numbers: tuple[str, ...] = ("-c", "--size", "--seed", "--events-fd")
     if not IS_CLIENT:
-        ignored += ("--connect-rate",)
+        ignored += ("--connect-rate", "--count")
         texts += ("--arrivals", "--audience", "--rate")
         numbers += ("--depth", "--threads")
 

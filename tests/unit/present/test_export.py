@@ -65,6 +65,8 @@ MADE_WITHOUT = (
     "recovery",
     "connection-spread",
     "connection-memory",
+    *("chunk-lag-p50", "chunk-lag-p99", "chunk-cpu"),
+    *("ready", "first-answer", "ready-cpu", "ready-memory", "warm-up"),
 )
 """The figures that made loads do not have."""
 PAGE = (ROOT / "protocol" / "export.md").read_text()

@@ -231,6 +231,7 @@ def test_it_is_frozen() -> None:
             'arrivals = "poisson"\nrate = 5\nburst-rate = 9\nclient-hosts = 2',
             "key 'burst-rate': one host makes the load of a burst",
         ),
+        ('workload = "echo"', 'workload = "chat"\nmetric = "ready"', "one client of a chat gets none"),
         ("generator-threads = 2", 'metric = "recovery"', "key 'metric': 'recovery' is the time after a burst"),
         (
             "generator-threads = 2",

@@ -12,7 +12,7 @@ from netdyno.analysis.found.cells import BoundDirection, CellFigures, LevelInfo,
 from netdyno.analysis.found.ranking import Axis, Censored, ErrorBar, Score
 from netdyno.kit.statistics import stats
 from netdyno.kit.statistics.stats import Better, Comparison, Samples
-from netdyno.model.experiment import Scenario
+from netdyno.model.experiment import OWN_AXES, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
 from netdyno.model.metrics import METRICS, TrialWithLoad
@@ -30,9 +30,12 @@ Grounds = Sequence[Groups]
 
 def list_names(scenario: Scenario) -> tuple[str, ...]:
     """Return the axes: the own metric first, then the others in the order in which they decide
-    (docs/adr/statistics.md). A capacity has none: its trials have other rates for each contestant."""
+    (docs/adr/statistics.md). A capacity has none: its trials have other rates for each contestant. Starts and
+    streams are judged by what the scenario names."""
     if scenario.metric == CAPACITY:
         return ()
+    if scenario.metric in OWN_AXES:
+        return tuple(dict.fromkeys((scenario.metric, *scenario.then_by)))
     rate = "throughput" if scenario.arrivals == "closed" else "kept"
     return tuple(dict.fromkeys((scenario.metric, *scenario.then_by, rate, "p50", "p99", "cpu", "memory")))
 

@@ -4,9 +4,11 @@ without a deadline."""
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import selectors
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -32,6 +34,8 @@ LONGEST_LINE = 64 << 10
 MOST_LOG = 64 << 20
 """Bytes that a program may write into its log: an access log of some seconds. One that writes more is ended, before the
 disk is full. The file is looked at every LOOK_S, as a reader at the end of a pipe would cost more."""
+BEGINNING = struct.Struct("dd")
+"""The moment at which a program begins (time.monotonic) and the CPU seconds of its process, as the process says it."""
 LOOK_S = 0.1
 KILLED = -signal.SIGKILL
 """The exit code of a program that SIGKILL ended."""
@@ -111,6 +115,8 @@ class Process:
         self.output = output
         parent = os.getpid()
 
+        beginning = mmap.mmap(-1, BEGINNING.size)  # shared, so that the child can say when it begins
+
         def prepare() -> None:
             held.release_in_child()
             # prctl(2): PR_SET_PDEATHSIG, so that kill -9 of the harness leaves nothing behind; the parent may have
@@ -125,6 +131,7 @@ class Process:
                 os.sched_setaffinity(0, cores)
             if realtime:
                 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+            beginning[:] = BEGINNING.pack(time.monotonic(), time.process_time())
 
         with held_signals.hold() as held:
             try:
@@ -146,6 +153,10 @@ class Process:
             except ValueError as error:  # a word with a zero byte
                 raise TrialError(f"{command[0]} cannot be started: {error}") from error
             self.pid = self._popen.pid
+            self.started_s, self.begun_cpu_s = BEGINNING.unpack(beginning[:])
+            """The moment at which its program took the place of this one (execve(2)), and the CPU seconds that its
+            process had used by then, in this program's name."""
+            beginning.close()
             self.pidfd = os.pidfd_open(self.pid)
             self._alive.append(self)
             try:

@@ -144,16 +144,17 @@ def build_client_command(client: Sequence[str], endpoint: str, settings: Setting
 
 
 def check_command(
-    generator: Sequence[str], endpoint: str, settings: Settings, *, reconnects: bool = False
+    generator: Sequence[str], endpoint: str, settings: Settings, *, reconnects: bool = False, once: bool = False
 ) -> list[str]:
     """Return the closing check: the fewest fresh connections that the workload allows, and one verified message at a
-    time."""
+    time; with `once` no second message."""
+    window = ("--count", "1") if once else ("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S))
     return [
         *_format_common_options(generator, endpoint, settings),
         *_format_audience(settings),
         *("-c", str(count_check_connections(settings.workload)), "--arrivals", "closed"),
         *(("--reconnect",) if reconnects else ()),
-        *("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S)),
+        *window,
     ]
 
 
@@ -290,6 +291,8 @@ def _format_load(endpoint: str, settings: Settings, seed: int) -> list[str]:
         service = (*service, "--slow-requests", f"{settings.slow_requests:.9g}", "--slow-request-time", slow_time)
     if settings.workload == "web" and not settings.are_own:
         service = (*service, "--service-kind", str(settings.server.get("service-kind", "wait")))
+    if settings.chunks is not None:
+        service = (*service, "--chunks", str(settings.chunks), "--every", format_duration(settings.every_s))
     return [
         *("-c", str(settings.connections)),
         *(*stream, *service),

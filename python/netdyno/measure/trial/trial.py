@@ -17,7 +17,7 @@ import msgspec
 from netdyno.kit import quantities, url
 from netdyno.kit.units import utc_now
 from netdyno.measure.audits import of_trial as audits
-from netdyno.measure.machine import control_group, jit, orphans, server_proc, socket_holders
+from netdyno.measure.machine import control_group, jit, orphans, server_proc, server_processes, socket_holders
 from netdyno.measure.machine.control_group import ControlGroup, Limits, NoControlGroupError
 from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, derive_terms, make_network
 from netdyno.measure.machine.pinning import apply_placement, count_generator_cores, count_server_cores
@@ -55,7 +55,7 @@ from netdyno.model import outcomes, transports
 from netdyno.model.contestant import GENERATOR, Contestant, stands_already
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import Audit, Distribution, LoadResult
-from netdyno.model.observation import MachineObservation, Pinning, RelayTotals, ServerObservation
+from netdyno.model.observation import MachineObservation, Pinning, RelayTotals, ServerObservation, Starting
 from netdyno.model.options import Settings, settings
 from netdyno.model.server_options import added_options
 from netdyno.model.trial import Trial
@@ -89,6 +89,7 @@ class TrialMeasurements(msgspec.Struct, frozen=True):
     relay: RelayTotals | None
     audits: tuple[Audit, ...]
     ended_by: str = ""
+    starting: Starting | None = None
 
 
 class ReadyLine(msgspec.Struct, frozen=True):
@@ -99,6 +100,10 @@ class ReadyLine(msgspec.Struct, frozen=True):
     endpoint: str
     pid: int
     observed: bool = True
+    ready_s: float = 0.0
+    begun_cpu_s: float = 0.0
+    """The time from the start of its program, and the CPU that its process had used before: of a stand-in's server by
+    its stand-in."""
 
 
 def record_skip(cell: Cell, reason: str) -> Trial:
@@ -127,6 +132,7 @@ class PreparedTrial(msgspec.Struct, frozen=True):
     context: TrialContext
     base: Trial
     log: TrialLog
+    measures_start: bool = False
 
 
 def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> PreparedTrial | Trial:
@@ -158,7 +164,10 @@ def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: Tri
         warmup=warmup,
         neighbour=context.neighbour,
     )
-    return PreparedTrial(cell, cell_settings, contestant, context, base, TrialLog(context.folder / path))
+    measures_start = scenario.measures_start and not stands_already(contestant)
+    return PreparedTrial(
+        cell, cell_settings, contestant, context, base, TrialLog(context.folder / path), measures_start
+    )
 
 
 def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Trial:
@@ -261,10 +270,11 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
             ),
         ) as output,
         orphans.end(lambda names: log.note(audits.left_behind(names).detail)) as left_programs,
-        start_server(command, contestant, context, output) as server,
+        start_server(command, contestant, context, output, kept=not prepared.measures_start) as server,
     ):
         lines = server.lines()
         ready = wait_ready(server, lines, context, contestant, network)
+        used_s = _read_used_s(ready) if prepared.measures_start else 0.0
         prepared = lengthen_warmup(prepared, ready)
         cell_settings = prepared.settings
         watch = watch_server(
@@ -281,6 +291,7 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
             ),
             group=group,
         )
+        first = _request_first(prepared, ready, network) if prepared.measures_start else None
         program, command = load_program(cell, cell_settings, contestant, ready, context)
         command = [*network.load, *command, "--linger", LINGER]
         load = generate.measure(program, command, cell_settings, server, watch, context, log)
@@ -294,15 +305,48 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
     relay = network.relay.end() if network.relay else None
     observed = _find_observation(watch, load, closing)
     machine = watch.machine()
-    judged = judge(prepared, ready, load, closing, observed, machine, left_programs, paced=network.paced)
+    judged = judge(prepared, ready, load, closing, observed, machine, left_programs, first=first, paced=network.paced)
     if relay:
         judged = (*judged, audits.link(relay, cell_settings.link_delay_s))
     if questions is not None:
-        judged = (*judged, audits.backend(questions, (load, *([closing.check] if closing.check else []))))
-    reported = observed if ready.observed else None
+        judged = (*judged, audits.backend(questions, _list_loads(load, closing, first)))
     return TrialMeasurements(
-        load=load, server=reported, machine=machine, kernel=watch.kernel(), relay=relay, audits=judged
+        load=load,
+        server=observed if ready.observed else None,
+        machine=machine,
+        kernel=watch.kernel(),
+        relay=relay,
+        audits=judged,
+        starting=_describe_start(ready, used_s, first) if first else None,
     )
+
+
+def _read_used_s(ready: ReadyLine) -> float:
+    """Read the CPU seconds that a server has used since the start of its program."""
+    used_s = server_processes.sum_used_s({}, server_processes.read_cpu(server_proc.find_family(ready.pid)))
+    return used_s - ready.begun_cpu_s
+
+
+def _request_first(prepared: PreparedTrial, ready: ReadyLine, network: Network) -> LoadResult:
+    """Return the result of the first request to a server. Raises ServerError where it has no right answer."""
+    context, settings = prepared.context, prepared.settings
+    reconnects = may_reconnect(prepared.contestant, settings)
+    command = check_command(context.generator, ready.endpoint, settings, reconnects=reconnects, once=True)
+    first, why = generate.check([*network.load, *command], settings, context, prepared.log)
+    if first is None or first.latency.response_ns.count == 0:
+        raise ServerError(f"the server did not answer its first request{f': {why}' if why else ''}")
+    return first
+
+
+def _describe_start(ready: ReadyLine, used_s: float, first: LoadResult) -> Starting:
+    """Return the figures of a start. The time between the ready line and the first connect is the generator's own."""
+    answer_s = (first.connect_ns.max + first.latency.response_ns.max) / 1e9
+    return Starting(ready_s=ready.ready_s, first_answer_s=ready.ready_s + answer_s, cpu_s=used_s)
+
+
+def _list_loads(load: LoadResult, closing: ClosingCheck, first: LoadResult | None) -> list[LoadResult]:
+    """Return all loads that reached the server."""
+    return [result for result in (first, load, closing.check) if result is not None]
 
 
 def find_limits(settings: Settings) -> Limits:
@@ -346,9 +390,12 @@ def build_networked_command(
     return [*network.server, *in_front, *server]
 
 
-def start_server(command: Sequence[str], contestant: Contestant, context: TrialContext, output: IO[bytes]) -> Process:
-    """Start a server whose work is to be charged to it: under a keeper, or its stand-in."""
-    return Process(command, context.pinning.server, output, talks=True, kept=not contestant.has_stand_in)
+def start_server(
+    command: Sequence[str], contestant: Contestant, context: TrialContext, output: IO[bytes], *, kept: bool = True
+) -> Process:
+    """Start a server whose work is to be charged to it: under a keeper, or its stand-in. Without a keeper, which takes
+    longer to start than many a server, what it leaves behind is not charged."""
+    return Process(command, context.pinning.server, output, talks=True, kept=kept and not contestant.has_stand_in)
 
 
 def lengthen_warmup(prepared: PreparedTrial, ready: ReadyLine) -> PreparedTrial:
@@ -374,8 +421,9 @@ def watch_server(
     """Start to watch a server that is ready."""
     contestant = prepared.contestant
     is_found = stands_already(contestant)
+    has_keeper = not is_found and server.pid != ready.pid
     return Watch(
-        Origin(ready.pid, keeper=0 if is_found else server.pid),
+        Origin(ready.pid, keeper=server.pid if has_keeper else 0),
         prepared.settings,
         network.counters,
         endpoint=ready.endpoint if ready.observed else "",
@@ -433,11 +481,13 @@ def judge(
     machine: MachineObservation | None,
     left_programs: Sequence[str],
     *,
+    first: LoadResult | None = None,
     paced: bool = False,
     overruns_s: Sequence[float] = (),
 ) -> tuple[Audit, ...]:
     """Return the audits of a measured load and of its server. `left_programs`: the names of programs that the server
-    left behind. `overruns_s`: the time by which each of its slices was too long."""
+    left behind. `first`: the result of its first request. `overruns_s`: the time by which each of its slices was too
+    long."""
     cell_settings, contestant = prepared.settings, prepared.contestant
     context = prepared.context
     left_by_stand_in = closing.totals.get(LEFT_BEHIND, 0) if contestant.has_stand_in else 0
@@ -450,7 +500,7 @@ def judge(
         *_judge_observation(observed, load, ready, cell_settings),
         *audits.foreign_load(machine, context.foreign_load, paced=paced, neighbour=context.neighbour),
     ]
-    loads = [load, *([closing.check] if closing.check else [])]
+    loads = _list_loads(load, closing, first)
     counted = cell_settings.failed_connects == "count"
     totals = {name: value for name, value in closing.totals.items() if name != LEFT_BEHIND}
     judged += audits.strangers(totals, loads, closing.connected, failed_connects=counted)
@@ -584,6 +634,7 @@ def wait_ready(
     its process must be one of the server's own, unless the server was running already."""
     timeout_s = contestant.own.ready_timeout_s if contestant.own is not None else context.ready_timeout_s
     line = lines.wait_line(time.monotonic() + timeout_s)
+    taken_s = time.monotonic() - server.started_s
     if line is None:
         if lines.at_end and server.wait(time.monotonic() + timeout_s):
             how = describe_exit(server.exit_code())
@@ -606,7 +657,7 @@ def wait_ready(
         raise ServerError(f"the server's ready line names process {ready.pid}, which is not the server's")
     ready = msgspec.structs.replace(ready, endpoint=find_target(contestant, endpoint))
     if not contestant.has_stand_in:
-        return ready
+        return msgspec.structs.replace(ready, ready_s=taken_s, begun_cpu_s=server.begun_cpu_s)
     serving = socket_holders.find_serving(server.pid, ready.pid, network.counters, ready.endpoint)
     return msgspec.structs.replace(ready, pid=serving or ready.pid, observed=serving is not None)
 

@@ -170,7 +170,14 @@ def describe_load(scenario: Scenario) -> str:
         + _describe_start(scenario)
         + _describe_connections(scenario)
         + _describe_deliveries(scenario)
+        + _describe_streams(scenario)
     )
+
+
+def _describe_streams(scenario: Scenario) -> str:
+    if scenario.chunks is None:
+        return ""
+    return f", streams of {quantities.plural(scenario.chunks, 'chunk')} {duration_words(scenario.every_s)} apart"
 
 
 def _describe_deliveries(scenario: Scenario) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -98,7 +99,7 @@ def _pick_spread(measured: Sequence[Sweep], most: int) -> list[Sweep]:
 
 def draw_performance(findings: ScenarioFindings, looks: Styles, name: str) -> list[Panel]:
     """Draw throughput, median and 99th percentile over the levels; the mean where it is ranked, and the loss where
-    messages may be lost."""
+    messages may be lost; of streams how late their chunks come, and of starts how long they take."""
     lag = find_send_lag(findings)
 
     def set_latency_axis(axes: Axes) -> None:
@@ -112,6 +113,10 @@ def draw_performance(findings: ScenarioFindings, looks: Styles, name: str) -> li
     mean = ("mean",) if findings.scenario.metric == "mean" else ()
     prepared: dict[str, Ready] = {"throughput": set_rate_axis}
     prepared |= dict.fromkeys((*mean, "p50", "p99"), set_latency_axis)
+    if findings.scenario.chunks is not None:
+        prepared = dict.fromkeys(("chunk-lag-p50", "chunk-lag-p99"), partial(set_duration_axis, label="late by"))
+    if findings.scenario.measures_start:
+        prepared = dict.fromkeys(("ready", "first-answer"), partial(set_duration_axis, label="from the start"))
     if findings.may_lose:
         prepared["lost"] = set_loss_axis
     panels = []

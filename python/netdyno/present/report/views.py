@@ -394,6 +394,13 @@ COSTS = (
     FigureColumn("threads", "threads", speak=lambda count: f"{count:.0f}"),
 )
 
+OPTIONAL = {
+    *("handshake", "ready", "first-answer", "ready-cpu", "warm-up", "throttled"),
+    *("chunk-lag-p50", "chunk-lag-p99", "chunk-cpu"),
+    *("burst-goodput", "recovery", "server-tick-lag-p99", "tick-lag-p99"),
+}
+"""The metrics that have a column only where they were measured."""
+
 
 def _list_columns(findings: ScenarioFindings) -> tuple[FigureColumn, ...]:
     measured = {metric for cell in findings.cells for metric in cell.values}
@@ -404,6 +411,14 @@ def _list_columns(findings: ScenarioFindings) -> tuple[FigureColumn, ...]:
         FigureColumn("TLS handshake p50", "handshake"),
         *(SEND_LAGS if findings.scenario.scheduled else ()),
         *COSTS,
+        FigureColumn("chunks late p50", "chunk-lag-p50"),
+        FigureColumn("chunks late p99", "chunk-lag-p99"),
+        FigureColumn("CPU per chunk", "chunk-cpu", speak=quantities.microseconds),
+        FigureColumn("until ready", "ready"),
+        FigureColumn("until the first answer", "first-answer"),
+        FigureColumn("CPU until ready", "ready-cpu"),
+        *((FigureColumn("memory when ready", "ready-memory"),) if "ready" in measured else ()),
+        FigureColumn("warm-up", "warm-up"),
         FigureColumn("throttled", "throttled"),
         FigureColumn("goodput in the burst", "burst-goodput"),
         FigureColumn("recovery after it", "recovery"),
@@ -414,8 +429,7 @@ def _list_columns(findings: ScenarioFindings) -> tuple[FigureColumn, ...]:
         FigureColumn(f"{load} peak memory", "generator-memory"),
         FigureColumn("client loop lag p99", "tick-lag-p99"),
     )
-    optional = {"handshake", "throttled", "burst-goodput", "recovery", "server-tick-lag-p99", "tick-lag-p99"} - measured
-    return tuple(column for column in columns if column.metric not in optional)
+    return tuple(column for column in columns if column.metric not in OPTIONAL - measured)
 
 
 def _tabulate_figures(findings: ScenarioFindings) -> ReportTable:

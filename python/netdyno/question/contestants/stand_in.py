@@ -14,10 +14,12 @@ from __future__ import annotations
 import ctypes
 import errno
 import json
+import mmap
 import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -27,8 +29,9 @@ from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import NamedTuple
 
-LOOK_EVERY_S = 0.01
-"""Nothing notifies a process that another's socket has begun to listen, so it is polled this often."""
+LOOK_SOONEST_S, LOOK_SHARE, LOOK_LATEST_S = 0.002, 0.05, 0.01
+"""Nothing notifies a process that another's socket has begun to listen, so it is polled: after this share of the time
+that the start has taken, within these bounds."""
 NOT_READY_SHARE = 0.5
 """The share of the time that the server has after which it prints where it looked for it: before the harness gives it
 up."""
@@ -38,6 +41,8 @@ SETTINGS = "--settings"
 PATIENCE_S = 4.0
 """The time that the server may take to end: a second less than the harness waits."""
 AT = "--at"
+BEGINNING = struct.Struct("dd")
+"""The moment at which the server's program begins (time.monotonic) and the CPU seconds of its process."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -172,14 +177,16 @@ def _requests_path(connection: socket.socket, path: str) -> bool:
     return reply.startswith(b"HTTP/1.") and reply[8:10] == b" 2"
 
 
-def start(command: Sequence[str], settings: ServerSettings) -> subprocess.Popen[bytes]:
-    """Start the server, which dies with this process; its output goes to our stderr. Raises OSError."""
+def start(command: Sequence[str], settings: ServerSettings, beginning: mmap.mmap) -> subprocess.Popen[bytes]:
+    """Start the server, which dies with this process; its output goes to our stderr. `beginning` gets the moment at
+    which its program begins, and the CPU seconds that its process has used by then. Raises OSError."""
     parent = os.getpid()
 
     def die_with_parent() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
+        beginning[:] = BEGINNING.pack(time.monotonic(), time.process_time())
 
     return subprocess.Popen(
         command,
@@ -280,11 +287,13 @@ def serve(request: StandInRequest) -> int:
     for number in list_ending_signals():
         signal.signal(number, end)
     try:
-        server = start(fill_in(request.command, request.address, port, request.threads), request.settings)
+        beginning = mmap.mmap(-1, BEGINNING.size)  # shared with the child
+        server = start(fill_in(request.command, request.address, port, request.threads), request.settings, beginning)
     except OSError as error:
         sys.exit(f"{request.command[0]} cannot be started: {error.strerror}")
     may_listen = list_addresses(request.address)
-    complain_at = time.monotonic() + NOT_READY_SHARE * request.settings.ready_timeout_s
+    started_s, begun_cpu_s = BEGINNING.unpack(beginning[:])
+    complain_at = started_s + NOT_READY_SHARE * request.settings.ready_timeout_s
     while not (listening_at := next((place for place in may_listen if is_ready(place, port, request.settings)), None)):
         if server.poll() is not None:
             return end_of(server) or 1
@@ -293,8 +302,16 @@ def serve(request: StandInRequest) -> int:
         if time.monotonic() > complain_at:
             complain_at = float("inf")
             print(describe_failure(may_listen, port, request.settings), file=sys.stderr)
-        wait(server.pid, wakeup_fd, LOOK_EVERY_S)
-    print(json.dumps({"ready": True, "endpoint": format_url(listening_at, port), "pid": server.pid}), flush=True)
+        taken_s = time.monotonic() - started_s
+        wait(server.pid, wakeup_fd, min(max(LOOK_SOONEST_S, LOOK_SHARE * taken_s), LOOK_LATEST_S))
+    ready = {
+        "ready": True,
+        "endpoint": format_url(listening_at, port),
+        "pid": server.pid,
+        "ready_s": time.monotonic() - started_s,
+        "begun_cpu_s": begun_cpu_s,
+    }
+    print(json.dumps(ready), flush=True)
     wait(server.pid, wakeup_fd)
     if not signals:
         server.wait()

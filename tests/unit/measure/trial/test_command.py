@@ -315,6 +315,16 @@ def test_a_closed_loop_names_no_rate() -> None:
     assert [requested.threads_end for requested in (looking_at_all, reconnecting, slow)] == [False, True, True]
 
 
+def test_a_stream_is_requested_by_its_chunks_and_their_distance() -> None:
+    plain = Scenario(name="s", workload="web", size=64)
+    assert "--chunks" not in build_load_command(GENERATOR, URL, settings(plain, {}), 3)
+    streams = settings(msgspec.structs.replace(plain, chunks=5, every_s=0.2), {})
+    command = build_load_command(GENERATOR, URL, streams, 3)
+    assert (value(command, "--chunks"), value(command, "--every")) == ("5", "200ms")
+    assert "--chunks" not in check_command(GENERATOR, URL, streams)
+    assert streams.longest_service_time_s == streams.service_time_in_all_s == pytest.approx(0.8)
+
+
 def test_a_client_speaks_with_the_others_unless_the_scenario_says_at_once() -> None:
     assert "--start" not in build_load_command(GENERATOR, URL, settings(CHAT, {}), 3)
     at_once = settings(Scenario(name="s", workload="chat", start="at-once"), {})

@@ -119,6 +119,27 @@ def test_one_that_cannot_spend_time_skips_such_cells(tmp_path: Path) -> None:
     assert explain_skip(floor, make_scenario(**{"service-time": "1ms"}), {}) == "fast cannot spend a service time"
 
 
+def test_one_without_streams_skips_such_cells(tmp_path: Path) -> None:
+    streams = make_scenario(chunks=5, size=64)
+    assert explain_skip(discover(tmp_path), streams, {}).startswith("fast answers with no stream")
+    assert explain_skip(discover(tmp_path, streams=True), streams, {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"workload": "rpc"}, "replies of 'web' can be streams"),
+        ({"size": 31}, "at least 32 bytes"),
+        ({"chunks": 9000}, "at most 1 MiB"),
+        ({"every": "11s"}, "'every' is at most 10 s"),
+        ({"service-time": "1ms"}, "leave 'service-time'"),
+    ],
+)
+def test_what_cannot_be_a_stream_says_why(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        make_scenario(**{"chunks": 5, "size": 64, **wrong})
+
+
 def test_each_request_of_web_asks_for_its_time_and_its_kind() -> None:
     waiting = make_scenario(**{"service-time": "1ms"})
     computing = make_scenario(**{"service-time": "1ms"}, server={"service-kind": "cpu"})
