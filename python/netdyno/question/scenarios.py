@@ -269,7 +269,6 @@ def _check_client(where: str, settings: Settings) -> None:
         "slow-requests": (settings.slow_requests, 0),
         "path": (settings.path, ()),
         "send": (settings.send, None),
-        "start": (settings.start, "together"),
     }
     if is_open:
         if isinstance(settings.connect_rate, str):

@@ -125,7 +125,7 @@ def _build_write_only_command(generator: Sequence[str], endpoint: str, settings:
 
 def build_client_command(client: Sequence[str], endpoint: str, settings: Settings, seed: int) -> list[str]:
     """Return the command of a client contestant with the load of the cell: the generator's options of a closed loop,
-    and a depth where there is one, or an open loop for a foreign load program (protocol/client.md)."""
+    of a chat also depth and start, or an open loop for a foreign load program (protocol/client.md)."""
     depth = ("--depth", str(settings.depth)) if settings.depth > 1 else ()
     open_loop: tuple[str, ...] = ()
     if settings.arrivals != "closed":
@@ -140,6 +140,7 @@ def build_client_command(client: Sequence[str], endpoint: str, settings: Setting
         *open_loop,
         *_format_load(endpoint, settings, seed),
         *depth,
+        *_format_start(settings),
     ]
 
 

@@ -320,6 +320,7 @@ def test_a_client_speaks_with_the_others_unless_the_scenario_says_at_once() -> N
     assert "--start" not in build_load_command(GENERATOR, URL, settings(CHAT, {}), 3)
     at_once = settings(Scenario(name="s", workload="chat", start="at-once"), {})
     assert value(build_load_command(GENERATOR, URL, at_once, 3), "--start") == "at-once"
+    assert value(build_client_command(["asyncio"], URL, at_once, 3), "--start") == "at-once"
     assert "--start" not in check_command(GENERATOR, URL, at_once)
 
 
