@@ -140,9 +140,13 @@ class Chatter(Instance):
             self._network.attempt_ended()
 
     def say(self) -> None:
-        """Send the next message, while the load lasts."""
-        if self._open is not None and self._network.journal.may_send():
+        """Send the next message while the load lasts; before it, the early ones that may be in flight."""
+        if self._open is None:
+            return
+        if self._network.journal.may_send():
             self._write(self._open, *self._speaker.next())
+        elif early := self._network.room.speak_early(self._speaker.identity):
+            self._open.write(early)
 
     def probe(self) -> None:
         """Send a message that only shows which members hear it."""
@@ -151,6 +155,7 @@ class Chatter(Instance):
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Hear all messages, until the network ends it."""
+        self.say()
         try:
             while True:
                 size = self.caller.parse_body_size(await reader.readexactly(wire.FRAME_HEADER))
@@ -193,7 +198,8 @@ class Network:
         self.is_over = False
         self._end_requested = asyncio.Event()
         self._settled = False
-        self.room = Room(self.journal, plan.connections if plan.workload == "chat" else 0)
+        members = plan.connections if plan.workload == "chat" else 0
+        self.room = Room(self.journal, members, plan.depth if plan.speaks_at_once else 0)
         self._application = Application(plan, self.journal)
         self._chatters = [Chatter(self, speaker) for speaker in self.room.speakers]
         self._instances: list[Instance] = [*self._chatters]

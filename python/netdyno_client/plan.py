@@ -27,7 +27,8 @@ SPARE_DESCRIPTORS = 18
 @dataclass(frozen=True)
 class ClientPlan:
     """The plan, parsed once, never changed. `connections` counts the instances; each has `depth` messages in flight,
-    for rpc one. `is_part`: other programs have the rest of the load."""
+    for rpc one. `is_part`: other programs have the rest of the load. `speaks_at_once`: members of a chat send while
+    others still connect."""
 
     program: str
     url: TcpUrl
@@ -36,6 +37,7 @@ class ClientPlan:
     is_part: bool
     await_go: bool
     depth: int
+    speaks_at_once: bool
     size: int
     duration_ns: int
     warmup_ns: int
@@ -65,6 +67,7 @@ def parse_client_plan(program: str, arguments: Sequence[str], workloads: Sequenc
         is_part=options.share[1] > 1,
         await_go=options.await_go,
         depth=vars(options).get("depth", 1),
+        speaks_at_once=vars(options).get("start") == "at-once",
         size=options.size,
         duration_ns=options.duration,
         warmup_ns=options.warmup,
@@ -110,6 +113,7 @@ def _add_options(parser: argparse.ArgumentParser, workloads: Sequence[str]) -> N
     add("--connections", _make_integer_reader(1, MOST_CONNECTIONS), "1", "instances, each with one connection", "-c")
     if "chat" in workloads:
         add("--depth", _make_integer_reader(1, MOST_IN_FLIGHT), "1", "messages in flight on each connection of a chat")
+        add("--start", accept_one_of("together", "at-once"), "together", "chat: when connected clients begin to send")
     add("--size", _parse_size, "31", "bytes of a message's stamp")
     add("--duration", _parse_duration_ns, "10s", "the measured window")
     add("--warmup", _parse_duration_ns, "1s", "load before the window")
@@ -174,6 +178,8 @@ def _find_contradiction(plan: ClientPlan) -> str:
         return "--connect-timeout must be longer than 0"
     if plan.depth > 1 and plan.workload != "chat":
         return "--depth is for chat: an instance of rpc has one request in flight"
+    if plan.speaks_at_once and plan.workload != "chat":
+        return "--start at-once is for chat"
     if plan.service_us and plan.workload != "rpc":
         return "--service-time is for rpc"
     if plan.service_us > LONGEST_SERVICE_S * 1e6:

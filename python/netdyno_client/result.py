@@ -106,6 +106,7 @@ def _make_plan(plan: ClientPlan) -> LoadPlan:
         workload=plan.workload,
         arrivals="closed",
         depth=plan.depth,
+        start="at-once" if plan.speaks_at_once else "together",
         rate_hz=None,
         connections=plan.connections,
         size=plan.size,

@@ -10,18 +10,22 @@ from netdyno_client.journal import Caller, FailedError, Failure, HeardMessages, 
 
 PROBE = 0xFFFF_FFFF
 """The client of the messages by which every member learns that the server knows it."""
+FIRST_EARLY = 0x8000_0000
+"""The client of the first member's messages while others still connect, which are in no figure but the bytes."""
 
 
 class Room:
     """All members. A message of one is heard by all others; it is complete when its witness has heard it: the next one
     in the room, as with the generator."""
 
-    def __init__(self, journal: Journal, connections: int) -> None:
+    def __init__(self, journal: Journal, connections: int, early_depth: int = 0) -> None:
+        """`early_depth`: the messages in flight of each member while others still connect."""
         self.speakers = [Speaker(self, journal, identity) for identity in range(connections)]
         self.journal = journal
         self.is_open = False
         self._unknown: set[int] = set()  # in the room, and nothing heard of it yet
         self._witness = [-1] * connections
+        self._early_depth = early_depth
         self._probes = 0
 
     @property
@@ -31,8 +35,8 @@ class Room:
 
     @property
     def is_known(self) -> bool:
-        """Whether every member of the room has heard something, so the server has all of them."""
-        return not self._unknown
+        """Whether every member of the open room has heard something, so the server has all of them."""
+        return self.is_open and not self._unknown
 
     @property
     def has_heard_all(self) -> bool:
@@ -55,6 +59,27 @@ class Room:
         frame = wire.frame(wire.stamp(PROBE, self._probes - 1, self.journal.size))
         self.journal.messages.bytes_sent += len(frame)
         return frame
+
+    def speak_early(self, identity: int) -> bytes:
+        """Return the messages of a member that may now be in flight, while others still connect; empty afterwards."""
+        speaker = self.speakers[identity]
+        frames = []
+        while not self.is_open and speaker.early_sent - speaker.early_heard < self._early_depth:
+            frames.append(wire.frame(wire.stamp(FIRST_EARLY + identity, speaker.early_sent, self.journal.size)))
+            speaker.early_sent += 1
+        sent = b"".join(frames)
+        self.journal.messages.bytes_sent += len(sent)
+        return sent
+
+    def hear_early(self, identity: int, sequence: int) -> int | None:
+        """Note such a message; returns its speaker where that may send the next one. Raises MalformedError where no
+        member has sent it."""
+        if identity >= len(self.speakers) or sequence >= self.speakers[identity].early_sent:
+            raise wire.MalformedError("a message that no client has sent")
+        speaker = self.speakers[identity]
+        is_first = sequence >= speaker.early_heard
+        speaker.early_heard = max(speaker.early_heard, sequence + 1)
+        return identity if is_first and not self.is_open else None
 
     def known(self, identity: int) -> None:
         self._unknown.discard(identity)
@@ -81,6 +106,7 @@ class Speaker(Caller):
         super().__init__(journal, identity)
         self.identity = identity
         self.inside = False
+        self.early_sent = self.early_heard = 0
         self._room = room
         self._others: dict[int, HeardMessages] = {}
 
@@ -109,6 +135,10 @@ class Speaker(Caller):
                 messages.bytes_expected += wire.FRAME_HEADER + len(body)
                 self._room.known(self.identity)
                 return None
+            if identity >= FIRST_EARLY:
+                next_speaker = self._room.hear_early(identity - FIRST_EARLY, sequence)
+                messages.bytes_expected += wire.FRAME_HEADER + len(body)
+                return next_speaker
             speaker = self._speaker(identity, sequence)
         except wire.MalformedError as error:
             messages.corrupt += 1

@@ -1,8 +1,9 @@
-// Folly: an AsyncServerSocket accepts; each connection is an AsyncSocket on the EventBase of one of N threads.
+// Folly: N threads with an EventBase each; an AsyncServerSocket accepts on the first, each connection is an AsyncSocket
+// on one of them.
 #include <folly/io/async/AsyncServerSocket.h>
 #include <folly/io/async/EventBase.h>
-#include <folly/io/async/EventHandler.h>
 #include <folly/net/NetworkSocket.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -29,48 +30,34 @@ void have_unwinder_open_its_pipe() {
   }
 }
 
-/// Ends a loop on a shutdown signal.
-class EndWatch final : folly::EventHandler {
- public:
-  EndWatch(folly::EventBase& base, int signals)
-      : EventHandler(&base, folly::NetworkSocket::fromFd(signals)), base_(base) {
-    registerHandler(READ);
-  }
-
- private:
-  void handlerReady(std::uint16_t) noexcept override { base_.terminateLoopSoon(); }
-
-  folly::EventBase& base_;
-};
-
-/// The main thread: it accepts and deals out connections, until a shutdown signal.
+/// The first worker's thread accepts and deals out connections, as one of the N does in source D; the main thread waits
+/// for a shutdown signal.
 class Server final : folly::AsyncServerSocket::AcceptCallback {
  public:
-  Server(const ServerOptions& options, UniqueFd listener, int signals)
-      : options_(options),
-        connections_per_thread_(options.threads),
-        end_watch_(base_, signals),
-        listener_fd_(listener.get()),
-        listener_(folly::AsyncServerSocket::newSocket(&base_)) {
+  Server(const ServerOptions& options, UniqueFd listener)
+      : options_(options), connections_per_thread_(options.threads), listener_fd_(listener.get()) {
     for (int i = 0; i < options.threads; ++i)
       workers_.push_back(std::make_unique<Worker>(options_, counters_, workers_));
+    listener_ = folly::AsyncServerSocket::newSocket(&accepting_base());
     listener_->useExistingSocket(folly::NetworkSocket::fromFd(listener.release()));
     listener_->addAcceptCallback(this, nullptr);
+    listener_->startAccepting();
   }
 
-  /// When it returns, `options.threads` threads serve.
+  /// Main thread. When it returns, `options.threads` threads serve.
   void start() {
     start_or_die([this] {
       for (const auto& worker : workers_)
         threads_.push_back(std::async(std::launch::async, [&worker]() noexcept { worker->run(); }));
     });
-    listener_->startAccepting();
   }
 
-  /// Accepts until a shutdown signal, then waits for the threads to end their work; false when the grace ran out.
-  bool run() {
-    base_.loopForever();
-    end();
+  /// Main thread. Waits until `stop` is readable, then for the threads to end their work; false when the grace ran out.
+  bool finish_on_signal(int stop) {
+    pollfd stop_signal{stop, POLLIN, 0};
+    while (poll(&stop_signal, 1, -1) < 0) {
+    }
+    accepting_base().runInEventBaseThread([this] { end(); });
     const auto grace_ends = std::chrono::steady_clock::now() + shutdown_grace;
     return std::ranges::all_of(
         threads_, [=](auto& thread) { return thread.wait_until(grace_ends) == std::future_status::ready; });
@@ -80,6 +67,8 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
   const ConnectionsPerThread& connections_per_thread() const { return connections_per_thread_; }
 
  private:
+  folly::EventBase& accepting_base() { return workers_.front()->base(); }
+
   void connectionAccepted(folly::NetworkSocket socket, const folly::SocketAddress&, AcceptInfo) noexcept override {
     deal_out(UniqueFd{socket.toFd()});
   }
@@ -104,13 +93,11 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
     for (const auto& worker : workers_) worker->end_later();
   }
 
-  folly::EventBase base_;
   const ServerOptions& options_;
   Counters counters_;
   ConnectionsPerThread connections_per_thread_;
   Worker::Workers workers_;
-  std::size_t next_ = 0;
-  EndWatch end_watch_;
+  std::size_t next_ = 0;  // this, and what follows but `threads_`, on the first worker's thread
   int listener_fd_;
   std::shared_ptr<folly::AsyncServerSocket> listener_;
   std::vector<std::future<void>> threads_;
@@ -123,14 +110,14 @@ int main(int argc, char** argv) {
   using namespace netdyno;
   const ServerOptions options = parse_server_options(argc, argv, ThreadModel::any);
   have_unwinder_open_its_pipe();
-  const UniqueFd signals = termination_signals();
+  const UniqueFd stop = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());
-  Server server{options, std::move(listener), signals.get()};
+  Server server{options, std::move(listener)};
   server.start();
   announce_ready(endpoint);
 
-  const bool all_gone = server.run();
+  const bool all_gone = server.finish_on_signal(stop.get());
   print_totals(server.totals(), ConnectionsPerThread::name, server.connections_per_thread().json());
   if (!all_gone) std::_Exit(0);  // a thread still burns CPU for a request, or a peer does not read; the totals are out
 }

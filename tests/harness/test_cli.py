@@ -34,6 +34,8 @@ from tests.support.builders.made_run import made_run
 from tests.support.builders.stored import stored
 from tests.support.edit_store import edit_store
 from tests.support.fakes import unhurried
+from tests.support.patience import eventually
+from tests.support.terminal import in_terminal
 
 TINY = """
 question = "Does it work?"
@@ -475,7 +477,8 @@ def said_by_serve(name: str) -> str:
     command = [sys.executable, "-m", "netdyno", "serve", name, "--workload", "echo"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment, text=True) as server:
+    no_terminal = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=no_terminal, stdout=pipe, stderr=pipe, env=environment, text=True) as server:
         assert server.stdout is not None
         ready = json.loads(server.stdout.readline())
         assert (ready["ready"], ready["pid"]) == (True, server.pid)
@@ -484,6 +487,31 @@ def said_by_serve(name: str) -> str:
     assert json.loads(totals)["protocol_errors"] == 0
     assert server.returncode == 0
     return printed
+
+
+@pytest.mark.parametrize("is_pressed", [True, False])
+def test_enter_ends_a_server_in_a_terminal_as_a_signal_does(fake_build: Path, is_pressed: bool) -> None:
+    command = [sys.executable, "-m", "netdyno", "serve", SERVER, "--workload", "echo"]
+    with in_terminal(command, os.environ | {"PYTHONPATH": str(ROOT / "python")}) as terminal:
+        terminal.wait_for(lambda _: b'"ready"' in terminal.raw, "the ready line")
+        if is_pressed:
+            terminal.type("\r")
+        else:
+            terminal.process.terminate()
+        assert terminal.wait_ended() == 0
+        session = [stat for stat in Path("/proc").glob("[0-9]*/stat") if _read_session(stat) == terminal.process.pid]
+        eventually(lambda: not any(stat.exists() for stat in session), "its watcher is still there")
+    first, _, *rest = terminal.raw.decode().splitlines()
+    assert first == "netdyno: ENTER ends it"
+    assert "protocol_errors" in rest[-1]
+
+
+def _read_session(stat: Path) -> int:
+    """Return the session of a process (proc(5)); 0 where it has ended."""
+    try:
+        return int(stat.read_text().rpartition(")")[2].split()[3])
+    except OSError:
+        return 0
 
 
 def end_unread(*arguments: str, stderr: int = subprocess.PIPE) -> tuple[int, str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,22 @@ from tests.support.client import Client
 from tests.support.server import serving
 
 IN_TURN = ("asio-context-per-thread", "epoll-coroutine-pool", "folly-async")
+
+
+@pytest.mark.needs_build
+@pytest.mark.parametrize("name", ["asio-context-per-thread", "folly-async"])
+def test_one_of_the_threads_accepts_and_the_main_thread_waits(name: str) -> None:
+    """As in source D, whose N threads include the one that listens."""
+    contestant = startable(find_by_name(discover(), name), "server")
+    with serving(contestant.command, "--threads", "2") as server:
+        server.wait_at_rest()
+        main_thread = Path(f"/proc/{server.pid}/task/{server.pid}/schedstat")
+        before = main_thread.read_text()
+        for _ in range(5):
+            with Client(server.address) as client:
+                client.send(b"x")
+                assert client.receive(1) == b"x"
+        assert main_thread.read_text() == before
 
 
 @pytest.mark.needs_build

@@ -1,5 +1,5 @@
-"""netdyno-load --start at-once: clients of a chat speak while others still connect, and no figure of the load holds
-what they say then."""
+"""--start at-once: clients of a chat speak while others still connect, and no figure of the load holds what they say
+then."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import pytest
 
 from netdyno.kit.paths import build_dir, generator_path
 from netdyno.model.load_result import LoadResult
+from netdyno.question.contestants.contestants import discover, find_by_name
 from tests.support.foreign import MEASURED
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
@@ -35,9 +36,11 @@ SHORT = ("--warmup", "20ms", "--duration", "200ms", "--json", "-")
 
 @dataclass
 class OneThreadRoom:
-    """A chat server of one thread, which notes the order of what happens: `accepted`, or a number of messages."""
+    """A chat server of one thread, which notes the order of what happens: `accepted`, or a number of messages. After
+    two clients it accepts no other before these have said `waits_for` messages."""
 
     listener: socket.socket
+    waits_for: int = 0
     happened: list[str | int] = field(default_factory=list)
 
     @property
@@ -59,6 +62,8 @@ class OneThreadRoom:
                         self.happened.append("accepted")
                         clients.append(client)
                         selector.register(client, selectors.EVENT_READ)
+                        if self.waits_for and len(clients) == 2:
+                            selector.unregister(self.listener)
                         continue
                     speaker = next(client for client in clients if client is key.fileobj)
                     data = b""
@@ -70,10 +75,15 @@ class OneThreadRoom:
                         speaker.close()
                         continue
                     self.happened.append(len(data) // FRAME)
+                    if self.listener not in selector.get_map() and self.count_messages() >= self.waits_for:
+                        selector.register(self.listener, selectors.EVENT_READ)
                     for client in clients:
                         if client is not speaker:
                             with suppress(ConnectionError):
                                 client.sendall(data)
+
+    def count_messages(self) -> int:
+        return sum(what for what in self.happened if isinstance(what, int))
 
     def said_before(self, accepted: int) -> int:
         """Messages that came while so many connections were not yet accepted."""
@@ -82,9 +92,9 @@ class OneThreadRoom:
 
 
 @contextmanager
-def room() -> Iterator[OneThreadRoom]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        made = OneThreadRoom(listener)
+def room(backlog: int = 128, waits_for: int = 0) -> Iterator[OneThreadRoom]:
+    with socket.create_server(("127.0.0.1", 0), backlog=backlog) as listener:
+        made = OneThreadRoom(listener, waits_for)
         thread = threading.Thread(target=made.serve, daemon=True)
         thread.start()
         yield made
@@ -134,6 +144,21 @@ def test_what_is_sent_before_the_load_is_in_its_bytes_and_in_no_figure(audience:
     early = result.bytes.received - FRAME * messages.received
     assert early > FRAME * 100, "beside what the load brought"
     assert (totals["bytes_in"], totals["bytes_out"]) == (result.bytes.sent, result.bytes.received)
+
+
+def test_members_of_the_client_in_python_send_before_the_last_one_connects() -> None:
+    """One that waits to be accepted fills the queue; the SYN of the next one is repeated after a second."""
+    client = find_by_name(discover(kind="client"), "asyncio", "client")
+    least_messages = DEPTH * 100
+    with room(backlog=0, waits_for=least_messages) as made:
+        command = [*client.command, made.url, *CHAT, *SHORT, "-c", "4", "--depth", str(DEPTH), "--start", "at-once"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    result = msgspec.json.decode(done.stdout, type=LoadResult)
+    assert (result.plan.start, result.connections.established) == ("at-once", 4)
+    assert made.said_before(2) >= least_messages
+    assert failed(result, "verification", "bytes", "connections") == []
+    assert result.messages.received == result.messages.expected == 3 * result.messages.sent > 0
+    assert result.bytes.received - FRAME * result.messages.received > FRAME * least_messages
 
 
 @pytest.mark.calm

@@ -250,31 +250,35 @@ def test_nothing_is_made_where_nothing_is_requested_or_nothing_is_configured(
 
 
 PRESETS = """
-{"version": 6, "configurePresets": [{"name": "dev", "generator": "Ninja", "binaryDir": "${sourceDir}/build/dev"}]}
+{"version": 6, "configurePresets": [
+  {"name": "dev", "generator": "Ninja", "binaryDir": "${sourceDir}/build/dev"},
+  {"name": "o3", "generator": "Ninja", "binaryDir": "${sourceDir}/build/o3"}
+]}
 """
 
 
-def test_a_second_build_has_what_is_needed_without_optimisation(
-    toy: Toy, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("level", "preset"), [("debug", "dev"), ("O3", "o3")])
+def test_another_build_has_what_is_needed(
+    toy: Toy, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, level: str, preset: str
 ) -> None:
     (toy.root / "CMakePresets.json").write_text(PRESETS)
-    configured = "netdyno: configuring the build without optimisation"
+    configured = f"netdyno: configuring the build of CMake's preset {preset}"
+    other = toy.root / "build" / preset
 
-    def make_debug(*targets: str) -> tuple[set[str], bool]:
-        building.make_debug(targets, toy.build, toy.root)
-        made = {path.stem for path in (toy.root / "build/dev").glob("*.out")}
-        return made, configured in capsys.readouterr().err
+    def make_level(*targets: str) -> tuple[set[str], bool]:
+        building.make_level(targets, level, toy.build, toy.root)
+        return {path.stem for path in other.glob("*.out")}, configured in capsys.readouterr().err
 
-    assert make_debug() == (set(), False)
-    assert make_debug("a") == ({"a"}, True)
-    assert make_debug("a", "b") == ({"a", "b"}, False)
+    assert make_level() == (set(), False)
+    assert make_level("a") == ({"a"}, True)
+    assert make_level("a", "b") == ({"a", "b"}, False)
     assert toy.made == set()
-    cache, second = toy.build / "CMakeCache.txt", toy.root / "build/dev/build.ninja"
+    cache, second = toy.build / "CMakeCache.txt", other / "build.ninja"
     os.utime(cache, (second.stat().st_mtime + 1, second.stat().st_mtime + 1))
-    assert make_debug("a") == ({"a", "b"}, True), "what was installed since may be found now"
-    shutil.rmtree(toy.root / "build/dev")
+    assert make_level("a") == ({"a", "b"}, True), "what was installed since may be found now"
+    shutil.rmtree(other)
     monkeypatch.setenv("NETDYNO_BUILD", str(toy.build))
-    assert make_debug("a") == (set(), False)
+    assert make_level("a") == (set(), False)
 
 
 def test_of_two_builds_one_waits_for_the_other(toy: Toy) -> None:

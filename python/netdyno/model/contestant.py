@@ -76,8 +76,8 @@ class Manifest(Frozen):
         return self.kind not in ("command", "framework")
 
     @property
-    def has_debug_build(self) -> bool:
-        """Whether its program can be compiled without optimisation (CMake's preset dev)."""
+    def has_builds(self) -> bool:
+        """Whether its program is compiled with other flags for a level of `build`."""
         return self.kind == "cmake"
 
     @property

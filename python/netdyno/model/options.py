@@ -60,7 +60,7 @@ SERVER: Mapping[str, Option] = {
             "sigpipe", word("ignored", "ends"), "ends: a send to a client that has gone ends the server (unsafe)."
         ),
         _declare_server_option(
-            "build", word("release", "debug"), "Servers in C++: compiled with optimisation, or (debug) without."
+            "build", word("release", "debug", "O3"), "Servers in C++: compiled with -O2, (debug) without it, or -O3."
         ),
         _declare_server_option(
             "read-mode", word("joined", "apart"), "rpc, chat: a read takes what is there, or a length or a body."
@@ -228,9 +228,10 @@ class Settings(Conditions):
         return self.has_backend and self.server.get("backend") == POSTGRESQL
 
     @property
-    def is_debug(self) -> bool:
-        """Whether the server is the program that was compiled without optimisation."""
-        return self.server.get("build") == "debug"
+    def other_build(self) -> str:
+        """The level of `build` of a server that is not the release's program; empty for that one."""
+        build = str(self.server.get("build", "release"))
+        return "" if build == "release" else build
 
     @property
     def pool(self) -> int:

@@ -216,7 +216,7 @@ def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iter
     ignored |= {"service-time"} & settings.server.keys()
     ignored |= {"service-kind"} if settings.has_backend else set()
     ignored |= {"tls"} if settings.is_encrypted else set()
-    ignored |= {"build"} if settings.is_debug else set()
+    ignored |= {"build"} if settings.other_build else set()
     ignored |= {"size"} & set(levels) if settings.are_own else set()
     if ignored:
         what = "a framework" if contestant.manifest.is_framework else "your own server"
@@ -237,7 +237,7 @@ def _explain_missing_option(contestant: Contestant, settings: Settings) -> str:
     """Return why a cell cannot have an option switched on that its server's manifest does not name; empty if it can."""
     requested = {name for name in MANIFEST_OPTIONS if settings.server.get(name, "off") != "off"}
     requested |= {"pool"} if settings.has_backend else set()
-    requested |= {"build"} if settings.is_debug and not contestant.manifest.has_debug_build else set()
+    requested |= {"build"} if settings.other_build and not contestant.manifest.has_builds else set()
     requested |= {"backend"} if settings.asks_postgresql and not contestant.manifest.has_postgresql_driver else set()
     lacking = sorted(requested - {*contestant.manifest.options})
     if contestant.own is not None or not lacking:

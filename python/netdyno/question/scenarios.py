@@ -277,7 +277,6 @@ def _check_client(where: str, settings: Settings) -> None:
         "chunks": (settings.chunks, None),
         "path": (settings.path, ()),
         "send": (settings.send, None),
-        "start": (settings.start, "together"),
     }
     if is_open:
         if isinstance(settings.connect_rate, str):

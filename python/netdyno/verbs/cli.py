@@ -373,7 +373,7 @@ def list_(
 
 @app.command(context_settings=_PASS_ON)
 def serve(ctx: typer.Context) -> int:
-    """NAME [server options]: start a contestant by hand, to point wrk, nc or a browser at it."""
+    """NAME [server options]: start a contestant by hand, to point wrk, nc or a browser at it. ENTER ends it."""
     return _start("server", "serve NAME [server options]", ctx.args)
 
 
@@ -387,6 +387,7 @@ def _start(kind: ContestantKind, usage: str, words: Sequence[str]) -> int:
     """Replace this process by the contestant that the first word names; the other words are its options."""
     from netdyno.model import transports
     from netdyno.question.contestants import building, contestants
+    from netdyno.verbs import enter
 
     if not words or words[0] in ("--help", "-h"):
         print(f"usage: netdyno {usage}   (netdyno list {kind}s; netdyno {usage.split()[0]} NAME --help)")
@@ -404,6 +405,8 @@ def _start(kind: ContestantKind, usage: str, words: Sequence[str]) -> int:
     wants_none = {"--help", "-h", "--multicast-anywhere"}.intersection(words)
     if transports.of(chosen).private and not wants_none:
         command = _wrap_in_private_network(chosen.name, command)
+    if kind == "server" and not wants_none:
+        enter.watch()
     return _replace_process(command)
 
 

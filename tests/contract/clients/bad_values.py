@@ -20,6 +20,7 @@ NOT_FOR_CLIENTS = (
     "--rate",
     "--arrivals",
     "--depth",
+    "--start",
     "--threads",
     "--connect-rate",
     "--source-ips",
@@ -27,5 +28,5 @@ NOT_FOR_CLIENTS = (
     "--hdr",
     "--no-such-option",
 )
-"""Options of the load generator, and none. One that speaks chat has a depth there, and refuses it of rpc."""
+"""Options of the load generator, and none. One that speaks chat has depth and start there, and refuses them of rpc."""
 BAD_URLS = ("", "127.0.0.1:9", "udp://127.0.0.1:9", "tcp://127.0.0.1", "tcp://127.0.0.1:0")

@@ -47,6 +47,10 @@ def test_a_workload_is_one_that_the_client_speaks(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         parse_client_plan("client", [URL, "--depth", "4"], ("rpc", "chat"))
     assert "--depth is for chat" in capsys.readouterr().err
+    assert parse_client_plan("client", [*chat, "--start", "at-once"], ("rpc", "chat")).speaks_at_once
+    with pytest.raises(SystemExit):
+        parse_client_plan("client", [URL, "--start", "at-once"], ("rpc", "chat"))
+    assert "--start at-once is for chat" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

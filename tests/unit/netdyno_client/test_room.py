@@ -13,7 +13,7 @@ from netdyno.protocol import wire
 from netdyno_client.journal import FailedError, Failure, Journal
 from netdyno_client.plan import parse_client_plan
 from netdyno_client.result import Cpu, load_result
-from netdyno_client.room import PROBE, Room
+from netdyno_client.room import FIRST_EARLY, PROBE, Room
 
 PLAN = replace(
     parse_client_plan("test", ["tcp://127.0.0.1:9", "--warmup", "0", "--workload", "chat"], ("rpc", "chat")),
@@ -34,6 +34,34 @@ def opened(*outside: int) -> Room:
     room.open()
     room.journal.begin()
     return room
+
+
+def hear_early(room: Room, identity: int, speaker: int, sequence: int) -> int | None:
+    return hear(room, identity, wire.stamp(FIRST_EARLY + speaker, sequence, PLAN.size))
+
+
+def test_an_early_member_sends_what_may_be_in_flight_until_the_room_opens() -> None:
+    room = Room(Journal(PLAN), PLAN.connections, early_depth=2)
+    size = wire.FRAME_HEADER + PLAN.size
+    assert len(room.speak_early(0)) == 2 * size
+    assert room.speak_early(0) == b""
+    assert not room.is_known, "it is not open"
+    assert hear_early(room, 1, 0, 1) == 0, "the first to hear it lets its speaker go on"
+    assert hear_early(room, 2, 0, 1) is None
+    assert len(room.speak_early(0)) == 2 * size
+    with pytest.raises(FailedError):
+        hear_early(room, 1, 0, 4)
+    for speaker in room.speakers:
+        speaker.connected()
+    room.open()
+    assert (hear_early(room, 1, 0, 3), room.speak_early(0), room.speak_early(1)) == (None, b"", b"")
+    messages = room.journal.messages
+    assert (messages.sent, messages.received, messages.bytes_sent) == (0, 0, 4 * size)
+    assert messages.bytes_received == messages.bytes_expected + size == 4 * size, "one that none had sent is unexpected"
+
+
+def test_without_an_early_depth_no_member_sends_before_the_load() -> None:
+    assert Room(Journal(PLAN), PLAN.connections).speak_early(0) == b""
 
 
 def result(room: Room) -> LoadResult:

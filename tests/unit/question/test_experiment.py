@@ -464,11 +464,6 @@ def test_an_unknown_client_is_one_clear_line(old: str, new: str, message: str) -
         ),
         ('nodelay = "off"', 'round = "1s"', "key 'round': only netdyno-load supports '1s'"),
         ('nodelay = "off"', "depth = 4", "key 'depth': only netdyno-load supports 4"),
-        (
-            'workload = "rpc"\nnodelay = "off"\nwrite-mode = "split"\nservice-time = "1ms"',
-            'workload = "chat"\nstart = "at-once"',
-            "key 'start': only netdyno-load supports 'at-once'",
-        ),
         ('nodelay = "off"', "connect-rate = 100", "key 'connect-rate': only netdyno-load supports 100.0"),
         ('nodelay = "off"', "generator-threads = 2", "key 'generator-threads': only netdyno-load supports 2"),
         (

@@ -198,10 +198,10 @@ def _read_toolchain(build: Path) -> Environment:
     }
 
 
-def describe_debug_build(build: Path) -> Environment:
-    """Describe how programs without optimisation were compiled, where cells start such."""
+def describe_build(level: str, build: Path) -> Environment:
+    """Describe how the programs of a level of `build` were compiled, where cells start such."""
     toolchain = _read_toolchain(build)
-    return {"debug_build": f"{toolchain['build_type']}: {toolchain['compiler_flags']}"}
+    return {f"{level}_build": f"{toolchain['build_type']}: {toolchain['compiler_flags']}"}
 
 
 @functools.cache

@@ -28,7 +28,8 @@ def make(
     """Build only what its cells start. `servers` and `clients` are those that its cells name. Raises UserError where
     the build fails; a contestant that lacks something is no failure."""
     building.make(list_programs(experiment, servers, clients), build)
-    building.make_debug(list_debug_programs(experiment, servers), build)
+    for level in building.PRESETS:
+        building.make_level(list_level_programs(experiment, servers, level), level, build)
     spoken = {scenario.workload for scenario in experiment.scenarios}
     ready_servers = tuple(
         contestants.prepare(server, build=build) if spoken & set(server.manifest.workloads) else server
@@ -54,35 +55,33 @@ def list_programs(
     return (building.GENERATOR, building.CANARY, *relay, *tls, *backend, *contestant_targets)
 
 
-def list_debug_programs(experiment: Experiment, servers: Sequence[Contestant]) -> tuple[str, ...]:
-    """Return the targets that its trials need without optimisation. Pure."""
-    chosen = _select_debug(experiment, servers)
+def list_level_programs(experiment: Experiment, servers: Sequence[Contestant], level: str) -> tuple[str, ...]:
+    """Return the targets that its trials need in the build for a level of `build`. Pure."""
+    chosen = _select_servers(experiment, servers, level)
     return (
         *(building.list_tls_targets(chosen) if is_encrypted(experiment) else ()),
         *(server.name for server in chosen),
     )
 
 
-def list_debug_servers(experiment: Experiment, servers: Sequence[Contestant]) -> tuple[Contestant, ...]:
-    """Return the programs without optimisation that its trials start, as servers with names of their own."""
+def list_level_servers(experiment: Experiment, servers: Sequence[Contestant], level: str) -> tuple[Contestant, ...]:
+    """Return the programs of a level of `build` that its trials start, as servers with names of their own."""
     return tuple(
-        msgspec.structs.replace(server, name=f"{server.name}-debug", command=(str(program),))
-        for server in _select_debug(experiment, servers)
-        if (program := building.find_debug_program(Path(server.command[0]))).is_file()
+        msgspec.structs.replace(server, name=f"{server.name}-{level}", command=(str(program),))
+        for server in _select_servers(experiment, servers, level)
+        if (program := building.find_program(Path(server.command[0]), level)).is_file()
     )
 
 
-def _select_debug(experiment: Experiment, servers: Sequence[Contestant]) -> list[Contestant]:
-    """Return the servers of which a cell starts the program without optimisation."""
+def _select_servers(experiment: Experiment, servers: Sequence[Contestant], level: str) -> list[Contestant]:
+    """Return the servers of which a cell starts the program of a level of `build`."""
     names = {
         name
         for scenario in experiment.scenarios
-        if any(settings(scenario, levels).is_debug for levels in combinations(scenario))
+        if any(settings(scenario, levels).other_build == level for levels in combinations(scenario))
         for name in scenario.contestants
     }
-    return [
-        server for server in servers if server.name in names and server.available and server.manifest.has_debug_build
-    ]
+    return [server for server in servers if server.name in names and server.available and server.manifest.has_builds]
 
 
 def _needs_relay(experiment: Experiment) -> bool:

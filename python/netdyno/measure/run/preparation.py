@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import resource
 from collections.abc import Iterator, Sequence
@@ -93,10 +94,11 @@ def set_up(setup: RunSetup, hosts: Hosts | None = None) -> tuple[TrialContext, r
     links = link_check.check(experiment, cores, setup.folder)
     facts = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": setup.foreign_load}
     tls_layer = tls_layer_path(build) if needed.is_encrypted(experiment) else None
-    debug_servers = needed.list_debug_servers(experiment, servers)
-    facts |= {"programs": digests.digest_programs(generator, (*servers, *debug_servers), clients, tls_layer)}
-    if debug_servers:
-        facts |= environment.describe_debug_build(building.find_debug_build(build))
+    others = {level: needed.list_level_servers(experiment, servers, level) for level in building.PRESETS}
+    started = (*servers, *itertools.chain.from_iterable(others.values()))
+    facts |= {"programs": digests.digest_programs(generator, started, clients, tls_layer)}
+    for level in filter(others.get, others):
+        facts |= environment.describe_build(level, building.find_build(build, level))
     if interpreted := digests.list_runtimes([*servers, *clients]):
         facts["runtimes"] = interpreted
     if described := contestants.describe_frameworks(servers, build):

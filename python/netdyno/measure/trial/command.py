@@ -17,7 +17,7 @@ from netdyno.model.own_requests import AT_FILE
 from netdyno.model.server_options import added_options, all_options
 from netdyno.model.trial import Trial
 from netdyno.model.values import CORES
-from netdyno.question.contestants.building import DEBUG_PRESET, find_debug_program
+from netdyno.question.contestants.building import PRESETS, find_program
 
 PORTS_OF_AN_ADDRESS = 25_000
 USERS_BUILD = Path("build/release")
@@ -49,7 +49,8 @@ def build_server_command(
 
 def choose_program(contestant: Contestant, settings: Settings) -> Sequence[str]:
     """Return the words that start a contestant's program, in the build of the cell."""
-    return (str(find_debug_program(Path(contestant.command[0]))),) if settings.is_debug else contestant.command
+    level = settings.other_build
+    return (str(find_program(Path(contestant.command[0]), level)),) if level else contestant.command
 
 
 def build_listen_url(contestant: Contestant, address: str) -> str:
@@ -75,7 +76,7 @@ def build_user_commands(trial: Trial, endpoint: str, settings: Settings, seed: i
         load = build_load_command((ENTRY, "load"), endpoint, settings, seed, cores=cores, reconnects=reconnects)
     else:
         load = build_client_command((ENTRY, "client", settings.client), endpoint, settings, seed)
-    preset = ("env", f"NETDYNO_PRESET={DEBUG_PRESET}") if settings.is_debug else ()
+    preset = ("env", f"NETDYNO_PRESET={PRESETS[settings.other_build]}") if settings.other_build else ()
     serve = (*preset, ENTRY, "serve", trial.contestant)
     server = _format_server(serve, endpoint, settings, trial.added, USERS_BUILD)
     scheme = "postgresql" if settings.asks_postgresql else "tcp"
@@ -125,7 +126,7 @@ def _build_write_only_command(generator: Sequence[str], endpoint: str, settings:
 
 def build_client_command(client: Sequence[str], endpoint: str, settings: Settings, seed: int) -> list[str]:
     """Return the command of a client contestant with the load of the cell: the generator's options of a closed loop,
-    and a depth where there is one, or an open loop for a foreign load program (protocol/client.md)."""
+    of a chat also depth and start, or an open loop for a foreign load program (protocol/client.md)."""
     depth = ("--depth", str(settings.depth)) if settings.depth > 1 else ()
     open_loop: tuple[str, ...] = ()
     if settings.arrivals != "closed":
@@ -140,6 +141,7 @@ def build_client_command(client: Sequence[str], endpoint: str, settings: Setting
         *open_loop,
         *_format_load(endpoint, settings, seed),
         *depth,
+        *_format_start(settings),
     ]
 
 

@@ -148,7 +148,7 @@ def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: Tri
         return record_skip(
             cell, f"server-cores = {cell_settings.server_cores}: the server has {quantities.plural(available, 'core')}"
         )
-    if cell_settings.is_debug and not (program := Path(choose_program(contestant, cell_settings)[0])).is_file():
+    if cell_settings.other_build and not (program := Path(choose_program(contestant, cell_settings)[0])).is_file():
         return record_skip(
             cell, f"{program} is missing: a run on one machine builds it, unless NETDYNO_BUILD names the programs"
         )

@@ -36,8 +36,8 @@ TLS = "netdyno-tls"
 PROGRAMS = "netdyno_programs"
 """All programs that measure or can be measured."""
 EVERYTHING = "all"
-DEBUG_PRESET = "dev"
-"""CMake's preset of programs without optimisation."""
+PRESETS = {"debug": "dev", "O3": "o3"}
+"""CMake's preset for each level of `build` besides the release."""
 
 _STEP = re.compile(r"\[(\d+)/(\d+)\] (?!Re-)")
 """Ninja's steps, without those in which CMake looks for new files and is run again."""
@@ -67,14 +67,14 @@ def list_tls_targets(contestants: Iterable[Contestant]) -> tuple[str, ...]:
     return (TLS,) if any("tls" in contestant.manifest.options for contestant in contestants) else ()
 
 
-def find_debug_build(build: Path) -> Path:
-    """Return the build beside this one whose programs have no optimisation."""
-    return build.with_name(DEBUG_PRESET)
+def find_build(build: Path, level: str) -> Path:
+    """Return the build beside this one for a level of `build`."""
+    return build.with_name(PRESETS[level])
 
 
-def find_debug_program(program: Path) -> Path:
-    """Return the same program without optimisation."""
-    return find_debug_build(program.parents[1]) / program.parent.name / program.name
+def find_program(program: Path, level: str) -> Path:
+    """Return the same program in the build for a level of `build`."""
+    return find_build(program.parents[1], level) / program.parent.name / program.name
 
 
 def make(targets: Iterable[str], build: Path, root: Path = ROOT) -> None:
@@ -85,17 +85,17 @@ def make(targets: Iterable[str], build: Path, root: Path = ROOT) -> None:
         _run_step("build", ["cmake", "--build", str(build), "--target", *names], names, build, root)
 
 
-def make_debug(targets: Iterable[str], build: Path, root: Path = ROOT) -> None:
-    """Bring these up to date without optimisation, in the build beside this one. It is configured after each
+def make_level(targets: Iterable[str], level: str, build: Path, root: Path = ROOT) -> None:
+    """Bring these up to date in the build beside this one for a level of `build`. It is configured after each
     configuration of this one, which found what is installed. Raises UserError where that fails."""
     names = sorted(set(targets))
     if not names or not is_made_on_demand(build):
         return
-    debug_build = find_debug_build(build)
-    if _read_time(debug_build / "build.ninja") <= _read_time(build / "CMakeCache.txt"):
-        _print_message("configuring the build without optimisation")
-        _run_step("configure", ["cmake", "--preset", DEBUG_PRESET, "--fresh"], names, debug_build, root)
-    make(names, debug_build, root)
+    other = find_build(build, level)
+    if _read_time(other / "build.ninja") <= _read_time(build / "CMakeCache.txt"):
+        _print_message(f"configuring the build of CMake's preset {other.name}")
+        _run_step("configure", ["cmake", "--preset", other.name, "--fresh"], names, other, root)
+    make(names, other, root)
 
 
 def _read_time(path: Path) -> float:

@@ -40,11 +40,11 @@ def test_everything_of_rule_10_is_there(experiment: Experiment, tmp_path: Path) 
     assert all(value not in ("", []) for value in facts.values())
 
 
-def test_the_build_without_optimisation_is_recorded_by_its_flags(tmp_path: Path) -> None:
+def test_another_build_is_recorded_by_its_flags(tmp_path: Path) -> None:
     (tmp_path / "CMakeCache.txt").write_text(
         CACHE.replace("Release", "Debug").replace("RELEASE:STRING=-O3", "DEBUG:STRING=-g")
     )
-    assert environment.describe_debug_build(tmp_path) == {"debug_build": "Debug: -g -DNDEBUG"}
+    assert environment.describe_build("debug", tmp_path) == {"debug_build": "Debug: -g -DNDEBUG"}
 
 
 def test_compilers_of_other_languages_are_recorded_where_they_are(experiment: Experiment, tmp_path: Path) -> None:

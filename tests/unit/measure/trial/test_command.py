@@ -270,12 +270,13 @@ def test_a_trial_is_repeated_by_hand_through_the_one_entry() -> None:
 
 def test_the_build_says_which_program_is_started_and_is_no_option_of_it(contestant: Contestant) -> None:
     built = msgspec.structs.replace(contestant, command=("/tree/build/release/servers/x",))
-    release, debug = (
-        build_server_command(built, settings(CHAT, {"build": build}), cores=1) for build in ("release", "debug")
-    )
-    assert (release[0], debug[0]) == ("/tree/build/release/servers/x", "/tree/build/dev/servers/x")
-    assert release[1:] == debug[1:]
-    assert "--build" not in debug
+    commands = [
+        build_server_command(built, settings(CHAT, {"build": build}), cores=1) for build in ("release", "debug", "O3")
+    ]
+    assert [command[0].split("/")[3] for command in commands] == ["release", "dev", "o3"]
+    assert {command[0].split("/")[-1] for command in commands} == {"x"}
+    assert commands[0][1:] == commands[1][1:] == commands[2][1:]
+    assert "--build" not in commands[1]
 
 
 def test_a_closed_loop_names_no_rate() -> None:
@@ -329,6 +330,7 @@ def test_a_client_speaks_with_the_others_unless_the_scenario_says_at_once() -> N
     assert "--start" not in build_load_command(GENERATOR, URL, settings(CHAT, {}), 3)
     at_once = settings(Scenario(name="s", workload="chat", start="at-once"), {})
     assert value(build_load_command(GENERATOR, URL, at_once, 3), "--start") == "at-once"
+    assert value(build_client_command(["asyncio"], URL, at_once, 3), "--start") == "at-once"
     assert "--start" not in check_command(GENERATOR, URL, at_once)
 
 

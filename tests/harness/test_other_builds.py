@@ -1,4 +1,4 @@
-"""A server without optimisation: which program a cell starts, what a run builds for it, and where there is none."""
+"""A server compiled with other flags: which program a cell starts, what a run builds, and where there is none."""
 
 from __future__ import annotations
 
@@ -17,14 +17,19 @@ from netdyno.model.trial import Trial
 from netdyno.question.plan import Cell
 
 SCENARIO = Scenario(
-    name="echo", workload="echo", connections=2, duration_s=0.1, timeout_s=1.0, factors={"build": ("release", "debug")}
+    name="echo",
+    workload="echo",
+    connections=2,
+    duration_s=0.1,
+    timeout_s=1.0,
+    factors={"build": ("release", "debug", "O3")},
 )
 
 
 @pytest.fixture
 def built(contestant: Contestant, tmp_path: Path) -> Contestant:
-    """A server whose two programs note which of them was started."""
-    for build in ("release", "dev"):
+    """A server whose programs note which of them was started."""
+    for build in ("release", "dev", "o3"):
         program = tmp_path / "build" / build / "servers" / "fake"
         program.parent.mkdir(parents=True)
         program.write_text(
@@ -42,10 +47,10 @@ def run(contestant: Contestant, context: TrialContext, build: str) -> Trial:
 
 
 def test_a_cell_starts_the_program_of_its_build(built: Contestant, context: TrialContext, tmp_path: Path) -> None:
-    for build in ("debug", "release", "debug"):
+    for build in ("debug", "release", "O3"):
         trial = run(built, context, build)
         assert (trial.status, trial.reason) == ("valid", "")
-    assert (tmp_path / "started").read_text().split() == ["dev", "release", "dev"]
+    assert (tmp_path / "started").read_text().split() == ["dev", "release", "o3"]
 
 
 def test_a_program_that_was_not_built_is_a_stated_skip(built: Contestant, context: TrialContext) -> None:
@@ -65,13 +70,17 @@ def make_experiment(**fields: object) -> Experiment:
 def test_only_servers_in_cpp_that_a_cell_starts_so_are_built_again(built: Contestant, contestant: Contestant) -> None:
     missing = replace(built, name="other", available=False, why_not="Folly not found")
     servers = (built, missing, replace(built, name="unused"), replace(contestant, name="script"))
-    assert needed.list_debug_programs(make_experiment(), servers) == ("fake",)
-    assert needed.list_debug_programs(make_experiment(factors={"build": ("release",)}), servers) == ()
-    assert needed.list_debug_programs(make_experiment(factors={}, server={"build": "debug"}), servers) == ("fake",)
+
+    def list_programs(level: str, **fields: object) -> tuple[str, ...]:
+        return needed.list_level_programs(make_experiment(**fields), servers, level)
+
+    assert list_programs("debug") == list_programs("O3") == ("fake",)
+    assert list_programs("debug", factors={"build": ("release", "O3")}) == ()
+    assert list_programs("O3", factors={}, server={"build": "O3"}) == ("fake",)
 
 
-def test_both_programs_of_a_server_are_recorded(built: Contestant) -> None:
-    (recorded,) = needed.list_debug_servers(make_experiment(), (built,))
+def test_each_program_of_a_server_is_recorded(built: Contestant) -> None:
+    (recorded,) = needed.list_level_servers(make_experiment(), (built,), "debug")
     assert (recorded.name, Path(recorded.command[0]).parent.parent.name) == ("fake-debug", "dev")
     Path(recorded.command[0]).unlink()
-    assert needed.list_debug_servers(make_experiment(), (built,)) == ()
+    assert needed.list_level_servers(make_experiment(), (built,), "debug") == ()
