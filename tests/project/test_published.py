@@ -236,7 +236,7 @@ def verdicts(name: str, points: Sequence[TruthPoint]) -> dict[str, str]:
             BROADCAST,
             # the pools were not built
             {"C3": "confirmed", "C6": "not_testable", "C9": "confirmed", "C7": "not_testable"}
-            # nor is published how it is on one core or two, how often threads switched, or more of an answer's time than its mean
+            # nor how it is on one core or two, how often threads switched, or more of an answer's time than its mean
             | {"C1": "not_testable", "C2": "not_testable", "C4": "not_testable", "C5": "undecided", "C8": "undecided"},
         ),
         ("asio-vs-folly", [*ECHO, *AT_A_TENTH, *BY_TCPKALI], {"D1": "confirmed", "D2": "confirmed", "D3": "confirmed"}),
