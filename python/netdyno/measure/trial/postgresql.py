@@ -88,7 +88,7 @@ def run_cluster(programs: Path, host: str, port: int) -> Iterator[subprocess.Pop
 
 def ask(programs: Path, host: str, port: int, query: str) -> str | None:
     """Return the answer to a query; None where the server does not answer."""
-    command = [programs / "psql", "-h", host, "-p", str(port), "-U", USER, "-d", "postgres", "-tAc", query]
+    command = [str(programs / "psql"), "-h", host, "-p", str(port), "-U", USER, "-d", "postgres", "-tAc", query]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None
 
