@@ -82,7 +82,7 @@ def test_what_is_wrong_from_the_start_ends_there(tmp_path: Path, capsys: pytest.
     ("words", "complaint"),
     [
         (("capacity",), "name a server (see: ./netdyno list servers), or start your own: --server"),
-        (("capacity", "nobody"), "unknown server 'nobody' (see: ./netdyno list servers)"),
+        (("capacity", "xyz"), "unknown server 'xyz' (see: ./netdyno list servers)"),
         (("capacity", "--server", f"{API} {{how}}"), "nothing fills {how}; add --vary how=LEVEL,LEVEL"),
         (("run", "web", "--vary", "how=a,b"), "--vary is for your own servers; add --server or --address"),
         (("run", "web", "--server", API, "--vary", "how=a,b"), "no --server has a place for it: write {how} there"),

@@ -50,8 +50,8 @@ def list_programs(
     ]
     relay = (building.RELAY,) if _needs_relay(experiment) else ()
     tls = building.list_tls_targets(servers) if is_encrypted(experiment) else ()
-    asked = {cell.asks_postgresql for cell in _list_cells(experiment) if cell.has_backend}
-    backend = [building.POSTGRESQL if postgresql else building.BACKEND for postgresql in sorted(asked)]
+    kinds = {cell.asks_postgresql for cell in _list_cells(experiment) if cell.has_backend}
+    backend = [building.POSTGRESQL if postgresql else building.BACKEND for postgresql in sorted(kinds)]
     return (building.GENERATOR, building.CANARY, *relay, *tls, *backend, *contestant_targets)
 
 
