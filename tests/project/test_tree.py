@@ -121,6 +121,14 @@ def test_libraries_that_a_build_asks_for_are_on_the_package_list() -> None:
     assert named - listed == set()
 
 
+def test_the_container_is_made_by_steps_that_are_taken_in_a_chroot_too() -> None:
+    """tests/platforms/in-chroot follows them; an engine's other instructions are unknown there."""
+    lines = (ROOT / "Containerfile").read_text().splitlines()
+    steps = {line.partition(" ")[0] for line in lines if line and not line.startswith("#")}
+    assert steps == {"FROM", "RUN", "USER", "WORKDIR", "COPY", "CMD"}
+    assert not [line for line in lines if line.endswith("\\")]
+
+
 def locked() -> dict[str, str]:
     """Each requirement of the lock (name and version) with its block of lines."""
     blocks = re.split(r"^(?=[a-z0-9])", (ROOT / "requirements.lock").read_text(), flags=re.MULTILINE)[1:]
