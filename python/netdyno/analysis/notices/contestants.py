@@ -23,6 +23,7 @@ from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
+from netdyno.model.load_result import WriteOnly
 from netdyno.model.metrics import METRICS, TrialWithLoad
 from netdyno.model.trial import Trial, Warmup
 
@@ -127,7 +128,8 @@ def find_unread(part: ScenarioTrials, levels: Sequence[LevelInfo]) -> tuple[Unre
         return ()
     cells: dict[tuple[str, str], list[TrialWithLoad]] = {}
     for trial, load in measured.select_distinct(part.trials, outcomes.RANKED):
-        cells.setdefault((trial.contestant, level_key(trial.levels)), []).append((trial, load))
+        if isinstance(load.write_only, WriteOnly):
+            cells.setdefault((trial.contestant, level_key(trial.levels)), []).append((trial, load))
     return tuple(
         _summarise(name, level.label, cells[name, level.key])
         for name in part.contestants
