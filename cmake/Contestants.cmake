@@ -148,6 +148,11 @@ function(netdyno_need_postgresql result why)
   netdyno_need_module(postgresql "libpq>=13" libpq-dev ${result} ${why})
 endfunction()
 
+# HTTP/2 of the load generator, for the workload grpc.
+function(netdyno_need_http2 result why)
+  netdyno_need_module(http2 "libnghttp2>=1.43" libnghttp2-dev ${result} ${why})
+endfunction()
+
 # Folly is in no Debian. Its own configuration names the shared gflags without looking for it.
 function(netdyno_need_folly result why)
   find_package(gflags QUIET CONFIG COMPONENTS shared)
