@@ -1,11 +1,11 @@
 # A contestant is a folder with a manifest; nothing else names it. Each folder becomes one program of the folder's name,
-# but for those of kind "command", which are run as they are. Kind "cmake" is built from its main.cpp (and what else *.cpp
-# it holds), linked with the needs its manifest states. Any other kind is a language with a builder of its own, which
-# cmake/kinds/<kind>.cmake calls: netdyno_add_<kind>(<target> <folder> <program> <why>) makes a target that leaves the
-# program there, or sets <why> to what is missing and how to get it; with all there, that takes well below a second.
-# What is missing makes a stated skip: the reason goes to <build>/skipped/<root>/<name>.txt, where `netdyno list`
-# reads it, and its target makes nothing. A server and a client may have the same name; the target of a client is
-# client-<name>.
+# but for those of kind "command", which are run as they are, and "framework", which are built when a run needs them.
+# Kind "cmake" is built from its main.cpp (and what else *.cpp it holds), linked with the needs its manifest states. Any
+# other kind is a language with a builder of its own, which cmake/kinds/<kind>.cmake calls: netdyno_add_<kind>(<target>
+# <folder> <program> <why>) makes a target that leaves the program there, or sets <why> to what is missing and how to
+# get it; with all there, that takes well below a second. What is missing makes a stated skip: the reason goes to
+# <build>/skipped/<root>/<name>.txt, where `netdyno list` reads it, and its target makes nothing. A server and a client
+# may have the same name; the target of a client is client-<name>.
 
 include(${CMAKE_CURRENT_LIST_DIR}/Digests.cmake)
 file(GLOB netdyno_kinds CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/kinds/*.cmake)
@@ -148,6 +148,11 @@ function(netdyno_need_postgresql result why)
   netdyno_need_module(postgresql "libpq>=13" libpq-dev ${result} ${why})
 endfunction()
 
+# HTTP/2 of the load generator, for the workload grpc.
+function(netdyno_need_http2 result why)
+  netdyno_need_module(http2 "libnghttp2>=1.43" libnghttp2-dev ${result} ${why})
+endfunction()
+
 # Folly is in no Debian. Its own configuration names the shared gflags without looking for it.
 function(netdyno_need_folly result why)
   find_package(gflags QUIET CONFIG COMPONENTS shared)
@@ -227,7 +232,7 @@ function(netdyno_add_contestants root)
     get_filename_component(name ${folder} NAME)
     file(READ ${manifest} json)
     string(JSON kind GET "${json}" kind)
-    if(kind STREQUAL "command" OR kind STREQUAL "framework")
+    if(kind STREQUAL "command")
       continue()
     endif()
 
@@ -260,6 +265,9 @@ function(netdyno_add_contestants root)
     set(target ${name})
     if(NOT role STREQUAL "server")
       set(target ${role}-${name})
+    endif()
+    if(kind STREQUAL "framework" AND NOT missing) # what it needs here is the generator's
+      continue()
     endif()
     if(NOT kind STREQUAL "cmake" AND NOT missing)
       cmake_language(CALL netdyno_add_${kind} ${target} ${folder} ${CMAKE_BINARY_DIR}/${root}/${name} missing)

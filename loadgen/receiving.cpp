@@ -60,6 +60,15 @@ void Receiving::on_messages(std::uint32_t number, std::span<const std::string_vi
   sending_.send_between_events(*this);
 }
 
+void Receiving::on_request_failed(std::uint32_t number, const Stamp& stamp, std::string_view why) {
+  loop_.now = loop_.clock.now();
+  matching_.begin_reading(number, loop_.now);
+  matching_.on_failed(stamp, why);
+  peer_->on_received(number, true, loop_.now);
+  waiting_.note_held(number);
+  sending_.send_between_events(*this);
+}
+
 void Receiving::on_connected(std::uint32_t number) { thread_.connecting.note_connected(number); }
 
 void Receiving::on_connect_failed(std::uint32_t number, ConnectFailure failure, int error) {

@@ -32,6 +32,7 @@ class Receiving final : public TransportEvents {
   void on_received(std::uint32_t number, std::string_view bytes, KernelStamp arrived) override;
   void on_messages(std::uint32_t number, std::span<const std::string_view> messages,
                    std::span<const KernelStamp> arrived) override;
+  void on_request_failed(std::uint32_t number, const Stamp& stamp, std::string_view why) override;
   void on_writable(std::uint32_t number) override;
   void on_closed(std::uint32_t number, CloseReason reason) override;
 

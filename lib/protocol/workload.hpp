@@ -7,10 +7,12 @@
 /// Workloads, and the ways of requesting them: the words of protocol/WIRE.md.
 namespace netdyno {
 
-enum class Workload { echo, lines, rpc, chat, http, web };
+enum class Workload { echo, lines, rpc, chat, http, web, grpc };
 
-/// All of them, by the names that options and experiments have for them.
+/// Those that clients speak: all of them, by the names that options and experiments have for them.
 const std::map<std::string, Workload>& workloads();
+/// Those that netdyno's own servers speak; of grpc, frameworks alone are servers.
+const std::map<std::string, Workload>& served_workloads();
 std::string_view to_string(Workload workload);
 inline bool speaks_http(Workload workload) { return workload == Workload::http || workload == Workload::web; }
 

@@ -74,7 +74,7 @@ ServerOptions parse_server_options(int argc, const char* const* argv, Offered of
   const std::string& program = line.program();
 
   add_url(line, "--listen", options.listen, {transport}, "where to listen; port 0 picks a free one");
-  add_choice(line, "--workload", options.workload, workloads(), "application protocol");
+  add_choice(line, "--workload", options.workload, served_workloads(), "application protocol");
   line.add_number("--threads", options.threads, 1, 1024, "threads that serve");
   add_choice(line, "--audience", options.audience, {{"others", Audience::others}, {"all", Audience::all}},
              "who receives a chat message");

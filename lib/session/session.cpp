@@ -23,6 +23,8 @@ std::unique_ptr<Session> make_plain_session(const SessionOptions& options, Count
       return make_http_session(options, counters);
     case Workload::web:
       return make_web_session(options, counters);
+    case Workload::grpc:  // is in no option of a server
+      break;
   }
   std::abort();  // the enumeration is closed; options are parsed once
 }

@@ -35,6 +35,12 @@ std::unique_ptr<Codec> make_codec(const LoadPlan& plan) {
       return make_http_codec(plan);
     case Workload::web:
       return make_web_codec(plan);
+    case Workload::grpc:
+#if defined(NETDYNO_WITH_HTTP2)
+      return make_grpc_codec(plan);
+#else
+      break;  // as above
+#endif
   }
   std::abort();  // the enumeration is closed; the plan is parsed once
 }

@@ -34,6 +34,8 @@ class ReplySink {
   /// A chunk of a stream, the first of which is 0, whose checksum is right. The reply comes with the last.
   virtual void on_chunk(const Stamp&, std::uint64_t) {}
   virtual void on_plain(const PlainReply&) {}
+  /// The request with this stamp will have no reply, for a reason in words for people.
+  virtual void on_failed(const Stamp&, std::string_view /*why*/) {}
   /// The connection brings no reply after the one before.
   virtual void on_last() {}
   /// Why the stream cannot be read any further, in words for people.

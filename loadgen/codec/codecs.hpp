@@ -12,6 +12,7 @@ std::unique_ptr<Codec> make_http_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_web_codec(const LoadPlan& plan);
 /// The decoder of the workload web where each reply is a stream of so many chunks, with so many bytes of data each.
 std::unique_ptr<Decoder> make_stream_decoder(std::size_t chunks, std::size_t size);
+std::unique_ptr<Codec> make_grpc_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_foreign_http_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_exchange_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_websocket_codec(const LoadPlan& plan);

@@ -83,7 +83,7 @@ void Matching::on_reply(const Stamp& stamp, std::size_t size) {
     ++figures.messages.duplicated;
     return recorder_.note_error(now_);
   }
-  if (verdict == Verdict::late) {
+  if (verdict == Verdict::late && !plan_.may_overtake()) {
     ++figures.messages.reordered;
     recorder_.note_error(now_);
   }
@@ -113,7 +113,7 @@ void Matching::on_plain(const PlainReply& reply) {
     complete(receiver_, request.sequence);
   } else {
     ++figures.messages.unexpected;
-    fail(receiver_, wrong);
+    fail_oldest(receiver_, wrong);
   }
   connection.end = std::min(connection.last, connection.flight.oldest() + plan_.depth);
 }
@@ -128,10 +128,15 @@ void Matching::on_chunk(const Stamp& stamp, std::uint64_t number) {
   recorder_.note_chunk(due, now_);
 }
 
-/// The oldest message that was sent has no answer that counts.
-void Matching::fail(std::uint32_t number, std::string_view why) {
-  Flight& flight = clients_[number].flight;
-  const auto failed = flight.answer(flight.oldest());
+void Matching::on_failed(const Stamp& stamp, std::string_view why) {
+  ++recorder_.figures.messages.unexpected;
+  recorder_.figures.bytes.expected -= codec_.reply_size(stamp).value_or(0);
+  fail(receiver_, stamp.sequence, why);
+}
+
+/// The message that was sent has no answer that counts.
+void Matching::fail(std::uint32_t number, std::uint64_t sequence, std::string_view why) {
+  const auto failed = clients_[number].flight.answer(sequence);
   --clients_.waiting;
   if (failed->expired) {  // it has been counted and named then: one message, one fault
     --clients_.overdue;
@@ -148,7 +153,7 @@ std::uint64_t Matching::take_back(std::uint32_t number, std::string_view why, En
   now_ = now;
   std::uint64_t given_up = 0;
   if (!why.empty() && connection.flight.unanswered() > 0) {
-    fail(number, why);
+    fail_oldest(number, why);
     ++given_up;
   } else if (!why.empty()) {
     recorder_.figures.faults.note(why, Population::connections, now);

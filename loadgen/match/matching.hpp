@@ -52,6 +52,7 @@ class Matching final : public ReplySink {
   void on_chunk(const Stamp& stamp, std::uint64_t number) override;
   void on_corrupt() override;
   void on_plain(const PlainReply& reply) override;
+  void on_failed(const Stamp& stamp, std::string_view why) override;
   void on_last() override { clients_[receiver_].closing = plan_.reconnects; }
   void on_broken(std::string_view why) override { why_broken_ = why; }
 
@@ -93,7 +94,10 @@ class Matching final : public ReplySink {
   bool does_complete(const Stamp& stamp) const;
   void complete(std::uint32_t sender, std::uint64_t sequence);
   void choose_timers();
-  void fail(std::uint32_t number, std::string_view why);
+  void fail_oldest(std::uint32_t number, std::string_view why) {
+    fail(number, clients_[number].flight.oldest(), why);
+  }
+  void fail(std::uint32_t number, std::uint64_t sequence, std::string_view why);
   std::uint64_t give_up_sent(std::uint32_t number, End end);
 
   const LoadPlan& plan_;

@@ -10,6 +10,7 @@ namespace netdyno::load {
 struct BuiltWith {
   bool zmq = false;
   bool protobuf = false;
+  bool http2 = false;
 };
 
 /// This build.

@@ -275,18 +275,20 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
              "chat: who receives a message, as the server was started (default others)");
   line.add_number("--slow-readers", plan.slow_readers, 0U, 1'000'000U,
                   "chat: so many of the connections read 10 KiB a second and send nothing; the others are measured");
-  add_duration(line, "--service-time", raw.service_time, "rpc, web: service time each request asks for (default 0)");
+  add_duration(line, "--service-time", raw.service_time,
+               "rpc, web, grpc: service time each request asks for (default 0)");
   add_choice(line, "--service-kind", plan.service_kind, {{"wait", ServiceKind::wait}, {"cpu", ServiceKind::cpu}},
-             "web: whether that is a wait or burns CPU (default wait)");
+             "web, grpc: whether that is a wait or burns CPU (default wait)");
   const auto read_slow = [&plan](const std::string& text) {
     const auto fraction = parse_fraction(text);
     if (!fraction) refuse_value("--slow-requests", fmt::format("'{}' is no share below 1; want e.g. 0.01", text));
     plan.slow_requests = *fraction;
   };
-  line.add_read("--slow-requests", read_slow,
-                "rpc, web: the share of requests that ask for --slow-request-time instead, the same for each server")
+  line.add_read(
+          "--slow-requests", read_slow,
+          "rpc, web, grpc: the share of requests that ask for --slow-request-time instead, the same for each server")
       .type_name("SHARE");
-  add_duration(line, "--slow-request-time", raw.slow_request_time, "rpc, web: service time of --slow-requests");
+  add_duration(line, "--slow-request-time", raw.slow_request_time, "rpc, web, grpc: service time of --slow-requests");
   line.add_number("--threads", plan.threads, 1U, 1024U, "threads that generate (default 1)");
   add_multicast_anywhere(line, plan.multicast_anywhere);
   const auto read_share = [&plan](const std::string& text) {
@@ -507,7 +509,7 @@ std::size_t longest_in_a_datagram(Workload workload) {
 /// The same for transports that carry messages.
 std::string message_contradiction(const LoadPlan& plan) {
   const std::string& transport = plan.url.transport;
-  if (plan.workload == Workload::lines || speaks_http(plan.workload))
+  if (plan.workload == Workload::lines || plan.workload == Workload::grpc || speaks_http(plan.workload))
     return fmt::format("--workload: {} carries echo, rpc and chat; want one of them", transport);
   if (!plan.nodelay) return fmt::format("--nodelay off is for tcp; {} has no such delay", transport);
   if (plan.send_buffer > 0) return fmt::format("--send-buffer is for tcp; leave it out over {}", transport);
@@ -680,8 +682,9 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
            std::to_string(smallest_message(plan)) + " bytes";
   if (plan.workload == Workload::http && plan.size > max_target)
     return "--size: an http request target has at most " + std::to_string(max_target) + " bytes";
-  if (plan.workload == Workload::web && plan.size > most_of_a_web_reply)
-    return "--size: a reply of web has at most 1 MiB";
+  const bool asks_for_size = plan.workload == Workload::web || plan.workload == Workload::grpc;
+  if (asks_for_size && plan.size > most_of_a_web_reply)
+    return fmt::format("--size: a reply of {} has at most 1 MiB", netdyno::to_string(plan.workload));
   if (auto why = tls_contradiction(line, plan.tls); !why.empty()) return why;
   if (carries_messages(plan.url))
     if (auto why = message_contradiction(plan); !why.empty()) return why;
@@ -694,11 +697,11 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (auto why = share_contradiction(plan); !why.empty()) return why;
   if (auto why = busy_contradiction(plan); !why.empty()) return why;
   if (raw.service_time > std::chrono::seconds{10}) return "--service-time is at most 10s";
-  const bool asks_for_time = plan.workload == Workload::rpc || plan.workload == Workload::web;
-  if (raw.service_time.count() > 0 && !asks_for_time) return "--service-time is for --workload rpc and web";
-  if (line.given("--service-kind") && plan.workload != Workload::web) return "--service-kind is for --workload web";
+  const bool asks_for_time = plan.workload == Workload::rpc || asks_for_size;
+  if (raw.service_time.count() > 0 && !asks_for_time) return "--service-time is for --workload rpc, web and grpc";
+  if (line.given("--service-kind") && !asks_for_size) return "--service-kind is for --workload web and grpc";
   if (raw.slow_request_time > std::chrono::seconds{10}) return "--slow-request-time is at most 10s";
-  if (plan.slow_requests > 0 && !asks_for_time) return "--slow-requests is for --workload rpc and web";
+  if (plan.slow_requests > 0 && !asks_for_time) return "--slow-requests is for --workload rpc, web and grpc";
   if ((plan.slow_requests > 0) != (raw.slow_request_time.count() > 0))
     return "--slow-requests and --slow-request-time go together";
   if (plan.slow_readers > 0 && plan.workload != Workload::chat) return "--slow-readers is for --workload chat";
@@ -708,6 +711,8 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
     return "--workload: ws:// carries echo and chat; want one of them";
   if (plan.websocket && plan.write_mode == WriteMode::split)
     return "--write-mode split is for tcp; over ws:// a message leaves whole";
+  if (plan.workload == Workload::grpc && plan.write_mode == WriteMode::split)
+    return "--write-mode split: a message of grpc leaves whole";
   if (plan.slow_readers >= plan.connections)
     return "--slow-readers: some clients must send; want fewer than --connections";
   const bool witnesses = plan.workload == Workload::chat && plan.audience == Audience::others && !plan.is_write_only();

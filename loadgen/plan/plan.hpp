@@ -87,8 +87,8 @@ struct LoadPlan {
   std::uint32_t busy_connections = 0;    // not chat: of the connections, the first, which send; 0: all
   std::uint32_t slow_readers = 0;        // chat: of the connections, the last, which read little and say nothing
   bool speaks_at_once = false;           // chat, closed loop: clients send while others still connect
-  std::int32_t service_us = 0;           // rpc, web: the time that a request asks for
-  ServiceKind service_kind = ServiceKind::wait;  // web: how it is spent
+  std::int32_t service_us = 0;           // rpc, web, grpc: the time that a request asks for
+  ServiceKind service_kind = ServiceKind::wait;  // web, grpc: how it is spent
   double slow_requests = 0;                      // this share of them, by seed and stamp, has the next one instead
   std::int32_t slow_request_us = 0;
   bool nodelay = true;
@@ -113,6 +113,8 @@ struct LoadPlan {
   std::uint32_t speakers() const { return busy_connections > 0 ? busy_connections : connections - slow_readers; }
   /// Whether the server is not ours: its replies bear no stamp and come in order, and it may close its connections.
   bool is_foreign() const { return http || exchange; }
+  /// Whether a reply may come before that to an earlier request of its connection: each has a stream of its own.
+  bool may_overtake() const { return workload == Workload::grpc; }
   /// Whether its clients write and never read (loadgen/write_only.hpp).
   bool is_write_only() const { return messages_each > 0; }
   /// Whether a client may have one connection after the other.

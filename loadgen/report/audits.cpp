@@ -59,14 +59,15 @@ Audit verification(const LoadPlan& plan, const Figures& figures) {
                 "{}{} messages due: {} replies as expected, {} not, without an answer {}; {} that match no request; "
                 "streams broken {}",
                 resent, m.due, m.received, m.unexpected, m.lost(), m.corrupt, figures.errors.protocol)};
-  const bool clean = m.lost() == 0 && m.duplicated == 0 && m.reordered == 0 && m.corrupt == 0 &&
+  const bool clean = m.lost() == 0 && m.duplicated == 0 && m.reordered == 0 && m.corrupt == 0 && m.unexpected == 0 &&
                      figures.errors.protocol == 0 && figures.early_chunks == 0;
+  const std::string failed = m.unexpected > 0 ? fmt::format("failed {}, ", m.unexpected) : "";
   const std::string early =
       figures.early_chunks > 0 ? fmt::format("; chunks before they were due {}", figures.early_chunks) : "";
-  return {
-      "verification", clean && m.received > 0,
-      fmt::format("{}{} replies verified; lost {}, duplicated {}, reordered {}, corrupt {}; streams broken {}{}",
-                  resent, m.received, m.lost(), m.duplicated, m.reordered, m.corrupt, figures.errors.protocol, early)};
+  return {"verification", clean && m.received > 0,
+          fmt::format("{}{} replies verified; {}lost {}, duplicated {}, reordered {}, corrupt {}; streams broken {}{}",
+                      resent, m.received, failed, m.lost(), m.duplicated, m.reordered, m.corrupt,
+                      figures.errors.protocol, early)};
 }
 
 Audit bytes(const Figures& figures) {

@@ -101,7 +101,7 @@ const char* name_of(Population population) {
   return "connections";
 }
 
-/// Only of foreign servers, and over TLS or WebSocket.
+/// Only of foreign servers, of grpc, and over TLS or WebSocket.
 Json replies_json(const LoadPlan& plan, const Figures& figures) {
   Json statuses = Json::object(), faults = Json::array();
   for (const auto& [status, count] : figures.statuses) statuses[std::to_string(status)] = count;
@@ -251,7 +251,8 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
   if (plan.is_write_only()) json["write_only"] = write_only_json(plan, measurement);
   if (plan.chunks > 0) json["chunks"] = chunks_json(plan, figures);
   if (!figures.steps.empty()) json["steps"] = steps_json(plan, figures);
-  if (plan.is_foreign() || plan.tls.on || plan.websocket) json["replies"] = replies_json(plan, figures);
+  const bool has_words = plan.is_foreign() || plan.tls.on || plan.websocket || plan.workload == Workload::grpc;
+  if (has_words) json["replies"] = replies_json(plan, figures);
   if (plan.tls.on) json["tls"] = tls_json(plan, figures.handshakes);
   return json;
 }

@@ -214,8 +214,11 @@ class TlsTransport final : public Layer {
     }
     if (!plan.tls.certificate.empty()) use_certificate(context.get(), plan.tls.certificate, plan.tls.key);
     SSL_CTX_set_cert_cb(context.get(), note_request, nullptr);
-    constexpr unsigned char http[] = "\x08http/1.1";
-    if (plan.http || plan.websocket) SSL_CTX_set_alpn_protos(context.get(), http, sizeof http - 1);
+    constexpr unsigned char http[] = "\x08http/1.1", http2[] = "\x02h2";
+    if (plan.http || plan.websocket)
+      SSL_CTX_set_alpn_protos(context.get(), http, sizeof http - 1);
+    else if (plan.workload == Workload::grpc)
+      SSL_CTX_set_alpn_protos(context.get(), http2, sizeof http2 - 1);
     SSL_CTX_set_session_cache_mode(
         context.get(), plan.tls.reuse ? SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL : SSL_SESS_CACHE_OFF);
     SSL_CTX_set_app_data(context.get(), this);

@@ -1,6 +1,7 @@
 #include "loadgen/transport/transport.hpp"
 
 #include "lib/cli/die.hpp"
+#include "loadgen/transport/grpc.hpp"
 #include "loadgen/transport/multicast.hpp"
 #include "loadgen/transport/tcp.hpp"
 #include "loadgen/transport/tls.hpp"
@@ -29,6 +30,9 @@ std::unique_ptr<Transport> with_layers(const LoadPlan& plan, const ThreadShare& 
                                        std::unique_ptr<Transport> transport) {
 #if defined(NETDYNO_WITH_TLS)
   if (plan.tls.on) transport = make_tls_transport(plan, share, std::move(transport));
+#endif
+#if defined(NETDYNO_WITH_HTTP2)
+  if (plan.workload == Workload::grpc) transport = make_grpc_transport(plan, share, std::move(transport));
 #endif
   if (plan.websocket) transport = make_websocket_transport(plan, share, std::move(transport));
   return transport;

@@ -10,6 +10,7 @@
 #include "lib/measure/clock.hpp"
 #include "lib/measure/process.hpp"
 #include "lib/measure/recorder.hpp"
+#include "lib/measure/stamp.hpp"
 #include "lib/net/arrivals.hpp"
 #include "lib/net/descriptor.hpp"
 #include "loadgen/plan/plan.hpp"
@@ -35,6 +36,8 @@ class TransportEvents {
   /// The same for messages that were there at once, each with its stamp, or none with any. Valid during the call.
   virtual void on_messages(std::uint32_t connection, std::span<const std::string_view> messages,
                            std::span<const KernelStamp> arrived) = 0;
+  /// Of a transport with a stream for each request: the request with this stamp has come to its end without a reply.
+  virtual void on_request_failed(std::uint32_t /*connection*/, const Stamp&, std::string_view /*why*/) {}
   /// A connection that could not take everything can take more.
   virtual void on_writable(std::uint32_t connection) = 0;
   /// The connection is gone; the transport has let go of it.

@@ -130,7 +130,7 @@ def discovered(kind: ContestantKind) -> tuple[Contestant, ...]:
 
 @cache
 def discovered_frameworks() -> tuple[Contestant, ...]:
-    """All frameworks, whose contract is that of the workload web alone (tests/contract/web)."""
+    """All frameworks, whose contract is that of one workload alone (tests/contract/web, tests/contract/grpc)."""
     return tuple(contestant for contestant in discover() if contestant.manifest.is_framework)
 
 
@@ -144,12 +144,23 @@ def list_web_servers(config: pytest.Config) -> list[Contestant]:
     own that netdyno tests in full, and the frameworks that are there without a build."""
     names = _named(config)
     own_servers = [server for server in discovered("server") if "web" in server.manifest.workloads]
+    frameworks = [framework for framework in discovered_frameworks() if "web" in framework.manifest.workloads]
     if names or config.getoption("--all"):
-        everyone = [*own_servers, *discovered_frameworks()]
+        everyone = [*own_servers, *frameworks]
         return [server for server in everyone if not names or any(fnmatchcase(server.name, name) for name in names)]
     full = tested_in_full(config, "server")
-    built = [framework for framework in discovered_frameworks() if not framework.manifest.build]
+    built = [framework for framework in frameworks if not framework.manifest.build]
     return [*(server for server in own_servers if server.name in full), *built]
+
+
+def list_grpc_servers(config: pytest.Config) -> list[Contestant]:
+    """The frameworks that the contract of grpc is checked with: the requested ones, or all with --all."""
+    names = _named(config) or (["*"] if config.getoption("--all") else [])
+    return [
+        framework
+        for framework in discovered_frameworks()
+        if "grpc" in framework.manifest.workloads and any(fnmatchcase(framework.name, name) for name in names)
+    ]
 
 
 def startable(contestant: Contestant, kind: ContestantKind) -> Contestant:

@@ -12,6 +12,10 @@ from netdyno.model.values import ENVIRONMENT, NAME, PATH, TIME, Option, declared
 GENERATOR = "netdyno-load"
 """The name of the load generator, in place of that of a client contestant."""
 
+OF_FRAMEWORKS = ("web", "grpc")
+"""The workloads whose servers need nothing else of protocol/WIRE.md, so that frameworks speak them: each request says
+which time and size it asks for."""
+
 ManifestOption = Literal["accept", "application-tick", "busy-poll", "pool", "read-mode", "sigpipe", "tls"]
 MANIFEST_OPTIONS: tuple[str, ...] = get_args(ManifestOption)
 """The options that a server has only if its manifest names them."""

@@ -186,13 +186,11 @@ class Conditions(OwnRequests, kw_only=True):
     write_due: Annotated[
         WriteDue, Option(word(*get_args(WriteDue)), "joined: due messages of a connection leave in one call.", "load")
     ] = "each"
-    service_time_s: Annotated[Number, Option(DURATION, "rpc, web: the service time of each request.", "load")] = 0.0
+    service_time_s: Annotated[Number, Option(DURATION, "rpc, web, grpc: service time of each request.", "load")] = 0.0
     slow_requests: Annotated[
-        Number, Option(SHARE, "rpc, web: share of requests with the slow request time.", "load")
+        Number, Option(SHARE, "rpc, web, grpc: share of requests with the slow request time.", "load")
     ] = 0
-    slow_request_time_s: Annotated[Number, Option(DURATION, "rpc, web: the service time of slow requests.", "load")] = (
-        0.0
-    )
+    slow_request_time_s: Annotated[Number, Option(DURATION, "rpc, web, grpc: service time of slow ones.", "load")] = 0.0
     generator_threads: Annotated[
         Whole | Literal["cores"], Option(THREADS, "Threads of the load generator.", "load")
     ] = "cores"

@@ -8,6 +8,7 @@ import msgspec
 
 from netdyno.kit.statistics.histogram import Histogram
 from netdyno.model.base import Frozen, Number, Whole
+from netdyno.model.contestant import OF_FRAMEWORKS
 
 WriteDue = Literal["each", "joined"]
 """The way in which due messages are sent: each by itself, or all of a connection in one call."""
@@ -231,8 +232,9 @@ class LoadPlan(Frozen):
 
     @property
     def request_size(self) -> int:
-        """The bytes of a request that `size` counts: in `web` it counts those of a reply, and a request has a stamp."""
-        return min(self.size, STAMP_SIZE) if self.workload == "web" else self.size
+        """The bytes of a request that `size` counts: in `web` and `grpc` it counts those of a reply,
+        and a request has a stamp."""
+        return min(self.size, STAMP_SIZE) if self.workload in OF_FRAMEWORKS else self.size
 
 
 class Step(Frozen):

@@ -19,7 +19,7 @@ from netdyno.kit.errors import UserError
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.model import transports
 from netdyno.model.base import MOST_CELLS, Frozen, type_level
-from netdyno.model.contestant import GENERATOR, MANIFEST_OPTIONS, Contestant, stands_already
+from netdyno.model.contestant import GENERATOR, MANIFEST_OPTIONS, OF_FRAMEWORKS, Contestant, stands_already
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations, level_key
 from netdyno.model.options import MOST_THREADS, Settings, count_check_connections, settings, sides_of_factor
@@ -212,10 +212,11 @@ def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iter
     if contestant.manifest.is_framework and not contestant.manifest.streams and settings.chunks is not None:
         return f'{contestant.name} answers with no stream: "streams" is missing in its server.json'
     varied = {option for factor in levels if (option := sides_of_factor(factor)[1])}
-    ignored = varied - _list_understood(contestant, settings)
+    understood = _list_understood(contestant, settings)
+    ignored = varied - understood
     ignored |= {"service-time"} & settings.server.keys()
     ignored |= {"service-kind"} if settings.has_backend else set()
-    ignored |= {"tls"} if settings.is_encrypted else set()
+    ignored |= {"tls"} - understood if settings.is_encrypted else set()
     ignored |= {"build"} if settings.other_build else set()
     ignored |= {"size"} & set(levels) if settings.are_own else set()
     if ignored:
@@ -227,10 +228,10 @@ def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iter
 
 
 def _list_understood(contestant: Contestant, settings: Settings) -> set[str]:
-    """Return the options of servers that reach a server without options: in `web` each request says how its time is
-    spent, and a framework's command has a place for its threads."""
-    in_requests = {"service-kind"} if settings.workload == "web" else set()
-    return in_requests | ({"threads"} if contestant.manifest.is_framework else set())
+    """Return the options of servers that reach a server without options: those that each request of a framework's
+    workload names, and those that its command has a place for."""
+    in_requests = {"service-kind"} if settings.workload in OF_FRAMEWORKS else set()
+    return in_requests | ({"threads", *contestant.manifest.options} if contestant.manifest.is_framework else set())
 
 
 def _explain_missing_option(contestant: Contestant, settings: Settings) -> str:

@@ -14,7 +14,7 @@ from netdyno.kit.errors import UserError, check_keys, table_in
 from netdyno.kit.units import duration_words
 from netdyno.model import own_requests
 from netdyno.model.base import type_level
-from netdyno.model.contestant import GENERATOR
+from netdyno.model.contestant import GENERATOR, OF_FRAMEWORKS
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import check_combinations, combinations, count_combinations
 from netdyno.model.links import LINKS
@@ -46,7 +46,7 @@ work is another, nor how some servers accept, wait and read."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
 ASKS_BACKEND = ("rpc", "http")
 """The workloads whose requests can ask a backend."""
-ASKS_FOR_TIME = ("rpc", "web")
+ASKS_FOR_TIME = ("rpc", *OF_FRAMEWORKS)
 """The workloads whose requests can ask for a service time."""
 
 HAS_FRAMES = ("rpc", "chat")
@@ -311,7 +311,7 @@ def _check_slow_requests(where: str, settings: Settings) -> None:
         return
     key = f"{where}: key 'slow-requests'"
     if settings.workload not in ASKS_FOR_TIME:
-        raise UserError(f"{key}: a request of 'rpc' or 'web' can ask for a time, {settings.workload!r} cannot")
+        raise UserError(f"{key}: a request of 'rpc', 'web' or 'grpc' can ask for a time, {settings.workload!r} cannot")
     if not 0 < settings.slow_request_time_s <= MOST_SERVICE_TIME_S:
         raise UserError(f"{key}: needs 'slow-request-time', at most {MOST_SERVICE_TIME_S} s")
 
@@ -347,10 +347,13 @@ def _check_load(where: str, settings: Settings) -> None:
         )
     if settings.service_time_s > 0 and settings.workload not in ASKS_FOR_TIME:
         raise UserError(
-            f"{where}: key 'service-time': a request of 'rpc' or 'web' can ask for one, {settings.workload!r} cannot"
+            f"{where}: key 'service-time': a request of 'rpc', 'web' or 'grpc' can ask for one, "
+            f"{settings.workload!r} cannot"
         )
-    if settings.workload == "web" and "service-time" in settings.server:
-        raise UserError(f"{where}: server: key 'service-time': in 'web' each request asks for it; write it outside")
+    if settings.workload in OF_FRAMEWORKS and "service-time" in settings.server:
+        raise UserError(
+            f"{where}: server: key 'service-time': in {settings.workload!r} each request asks for it; write it outside"
+        )
     if settings.service_time_s > MOST_SERVICE_TIME_S:
         requested = duration_words(settings.service_time_s)
         raise UserError(f"{where}: key 'service-time': {requested} is above {MOST_SERVICE_TIME_S} s")

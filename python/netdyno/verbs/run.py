@@ -241,8 +241,10 @@ def _load_experiment(request: RunRequest, clients: Sequence[Contestant], servers
     requested = experiment.choose_clients(experiment.load(path, request.budget), names, str(path), instruments)
     extra_names = [server.name for server in servers if server.own is not None or server in request.others]
     chosen = (*request.contestants, *extra_names)
+    spoken = {scenario.workload for scenario in requested.scenarios}
     requested = experiment.choose_contestants(
-        requested, lambda patterns: [contestant.name for contestant in contestants.select(servers, chosen or patterns)]
+        requested,
+        lambda patterns: [server.name for server in contestants.select_able(servers, chosen or patterns, spoken)],
     )
     requested = experiment.replace_load(requested, request.given.get("connections"), request.given.get("rate"))
     requested = own_servers.set_requests(requested, request.own.requests, servers)

@@ -9,7 +9,9 @@ TEST(BuiltWith, ABuildWithAllRefusesNothing) {
   LoadPlan plan;
   plan.url.transport = "zmq+tcp";
   plan.workload = Workload::rpc;
-  EXPECT_EQ(not_built(plan, {.zmq = true, .protobuf = true}), "");
+  EXPECT_EQ(not_built(plan, {.zmq = true, .protobuf = true, .http2 = true}), "");
+  plan.workload = Workload::grpc;
+  EXPECT_EQ(not_built(plan, {.zmq = true, .protobuf = true, .http2 = true}), "");
 }
 
 TEST(BuiltWith, WithoutLibrariesTheRestIsThere) {
@@ -27,6 +29,8 @@ TEST(BuiltWith, WhatIsMissingIsNamedWithTheWayToGetIt) {
   plan.workload = Workload::rpc;
   EXPECT_TRUE(not_built(plan, {.zmq = true}).starts_with("--workload rpc is not in this build"));
   EXPECT_NE(not_built(plan, {.zmq = true}).find("libprotobuf-dev"), std::string::npos);
+  plan.workload = Workload::grpc;
+  EXPECT_NE(not_built(plan, {.protobuf = true}).find("libnghttp2-dev"), std::string::npos);
 }
 
 }  // namespace

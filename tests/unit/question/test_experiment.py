@@ -449,7 +449,7 @@ def test_an_unknown_client_is_one_clear_line(old: str, new: str, message: str) -
         ("server.nodelay", "both.write-mod", "factors: both: unknown key 'write-mod' (did you mean 'write-mode'?)"),
         ("server.nodelay", "server.write-mode", "key 'both.write-mode': 'write-mode' varies on one side as well"),
         ('["on", "off"]', '["on", "of"]', "factors: key 'server.nodelay': 'of' is not valid (did you mean 'off'?)"),
-        ('workload = "rpc"', 'workload = "echo"', "key 'service-time': a request of 'rpc' or 'web' can ask for one"),
+        ('workload = "rpc"', 'workload = "echo"', "key 'service-time': a request of 'rpc', 'web' or 'grpc' can"),
         ('"1ms"', '"11s"', "key 'service-time': 11s is above 10 s"),
         ('"1ms"', '"1ms"\nslow-requests = 0.01', "key 'slow-requests': needs 'slow-request-time'"),
         (

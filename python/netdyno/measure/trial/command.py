@@ -11,7 +11,7 @@ from netdyno.kit.paths import ENTRY, build_dir, certificate_path
 from netdyno.kit.units import format_duration
 from netdyno.model import burst, own_requests, transports
 from netdyno.model.base import type_level
-from netdyno.model.contestant import GENERATOR, Contestant
+from netdyno.model.contestant import GENERATOR, OF_FRAMEWORKS, Contestant
 from netdyno.model.options import Settings, count_check_connections, most_generator_threads
 from netdyno.model.own_requests import AT_FILE
 from netdyno.model.server_options import added_options, all_options
@@ -282,7 +282,7 @@ def is_encrypted(endpoint: str) -> bool:
 
 
 def _format_load(endpoint: str, settings: Settings, seed: int) -> list[str]:
-    """Return the options of the load that the generator and a client contestant share, where they apply: only two
+    """Return the options of the load that the generator and a client contestant share, where they apply: only some
     workloads have a service time, and transports of messages have no options of a stream."""
     transport = transports.of_url(endpoint)
     carries_messages = transport is not None and transport.messages
@@ -291,7 +291,7 @@ def _format_load(endpoint: str, settings: Settings, seed: int) -> list[str]:
     if settings.slow_requests > 0:
         slow_time = format_duration(settings.slow_request_time_s)
         service = (*service, "--slow-requests", f"{settings.slow_requests:.9g}", "--slow-request-time", slow_time)
-    if settings.workload == "web" and not settings.are_own:
+    if settings.workload in OF_FRAMEWORKS and not settings.are_own:
         service = (*service, "--service-kind", str(settings.server.get("service-kind", "wait")))
     if settings.chunks is not None:
         service = (*service, "--chunks", str(settings.chunks), "--every", format_duration(settings.every_s))

@@ -11,6 +11,7 @@ from netdyno.measure.audits.plausible import TrialResources
 from netdyno.measure.audits.requested_work import RequestedWork
 from netdyno.measure.machine.links.network import find_rate_hz
 from netdyno.measure.machine.pinning import count_server_cores
+from netdyno.model.contestant import OF_FRAMEWORKS
 from netdyno.model.observation import Pinning
 from netdyno.model.options import Settings
 
@@ -35,9 +36,9 @@ def find_limits(
 
 def find_requested_work(settings: Settings) -> RequestedWork:
     """Return the least work of a request: the server's own part and the part that the request asks for
-    (protocol/WIRE.md). Only three workloads have a service time."""
+    (protocol/WIRE.md). Only some workloads have a service time."""
     return RequestedWork(
-        service_s=settings.service_time_in_all_s if settings.workload in ("rpc", "http", "web") else 0.0,
+        service_s=settings.service_time_in_all_s if settings.workload in ("rpc", "http", *OF_FRAMEWORKS) else 0.0,
         burns=settings.server.get("service-kind") == "cpu",
         at_a_time=settings.speakers,
     )

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -194,6 +194,19 @@ def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[
             raise UserError(f"no server is called {pattern!r}{did_you_mean(pattern, names, f'{ENTRY} list servers')}")
         chosen.update((contestant.name, contestant) for contestant in matching)
     return tuple(chosen[name] for name in sorted(chosen))
+
+
+def select_able(
+    contestants: Sequence[Contestant], patterns: Sequence[str], workloads: Collection[str]
+) -> tuple[Contestant, ...]:
+    """As `select`, without those that speak none of the workloads, unless they are named in full, or all are such."""
+    selected = select(contestants, patterns)
+    able = [
+        contestant
+        for contestant in selected
+        if contestant.name in patterns or not {*workloads}.isdisjoint(contestant.manifest.workloads)
+    ]
+    return tuple(able) or selected
 
 
 def _matches(contestant: Contestant, pattern: str) -> bool:

@@ -5,9 +5,9 @@ which imports the standard library only.
     stand_in.py [--settings JSON] COMMAND… --listen tcp://ADDRESS:0 [the options of a contestant]
     stand_in.py [--settings JSON] --at tcp://ADDRESS:PORT --listen … [the options of a contestant]
 
-`{port}` and `{address}` in a word of the command stand for the place where it is to listen, `{threads}` for the option
-of that name. The options are not passed on. With `--at` the server runs already: it is looked for, and neither started
-nor ended. The settings are those of ServerSettings."""
+`{port}` and `{address}` in a word of the command stand for the place where it is to listen, `{threads}` and `{tls}` for
+the options of these names. The options are not passed on. With `--at` the server runs already: it is looked for, and
+neither started nor ended. The settings are those of ServerSettings."""
 
 from __future__ import annotations
 
@@ -69,6 +69,7 @@ class StandInRequest(NamedTuple):
     address: str
     settings: ServerSettings = ServerSettings()
     threads: str = ""
+    tls: str = ""
 
 
 def parse(words: Sequence[str]) -> StandInRequest:
@@ -78,7 +79,8 @@ def parse(words: Sequence[str]) -> StandInRequest:
     listen_index = len(words) - 1 - list(reversed(words)).index("--listen")
     options = dict(zip(words[listen_index::2], words[listen_index + 1 :: 2], strict=False))
     address = place(options["--listen"])[0]
-    return StandInRequest(tuple(words[:listen_index]), address, settings, options.get("--threads", ""))
+    threads, tls = options.get("--threads", ""), options.get("--tls", "")
+    return StandInRequest(tuple(words[:listen_index]), address, settings, threads, tls)
 
 
 def place(url: str) -> tuple[str, int]:
@@ -119,9 +121,9 @@ def format_url(address: str, port: int) -> str:
     return f"tcp://[{address}]:{port}" if ":" in address else f"tcp://{address}:{port}"
 
 
-def fill_in(command: Sequence[str], address: str, port: int, threads: str = "") -> list[str]:
+def fill_in(command: Sequence[str], address: str, port: int, threads: str = "", tls: str = "") -> list[str]:
     """Fill in the places in the words of the command. Pure."""
-    places = {"{port}": str(port), "{address}": address, **({"{threads}": threads} if threads else {})}
+    places = {"{port}": str(port), "{address}": address, **({"{threads}": threads} if threads else {}), "{tls}": tls}
     words = list(command)
     for name, value in places.items():
         words = [word.replace(name, value) for word in words]
@@ -288,7 +290,8 @@ def serve(request: StandInRequest) -> int:
         signal.signal(number, end)
     try:
         beginning = mmap.mmap(-1, BEGINNING.size)  # shared with the child
-        server = start(fill_in(request.command, request.address, port, request.threads), request.settings, beginning)
+        words = fill_in(request.command, request.address, port, request.threads, request.tls)
+        server = start(words, request.settings, beginning)
     except OSError as error:
         sys.exit(f"{request.command[0]} cannot be started: {error.strerror}")
     may_listen = list_addresses(request.address)

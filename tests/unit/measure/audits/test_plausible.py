@@ -266,8 +266,9 @@ def test_a_few_messages_may_fall_beside_the_readings_of_the_cpu() -> None:
     assert not plausible(load((10,) * 10), idle, LIMITS).passed
 
 
-def test_a_request_of_web_has_a_stamp_whatever_the_size_of_its_reply() -> None:
-    web = changed(changed(LOAD, "plan.workload", "web"), "plan.size", 2048)
+@pytest.mark.parametrize("workload", ["web", "grpc"])
+def test_a_request_of_a_framework_has_a_stamp_whatever_the_size_of_its_reply(workload: str) -> None:
+    web = changed(changed(LOAD, "plan.workload", workload), "plan.size", 2048)
     whole = changed(changed(web, "bytes.sent", 28_000), "bytes.received", 2_048_000)
     assert plausible(whole, SERVER, msgspec.structs.replace(LIMITS, rate_hz=None)).passed
     assert not plausible(

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from netdyno.kit.errors import UserError
+from netdyno.kit.paths import build_dir, certificate_path
 from netdyno.measure.run import needed
 from netdyno.measure.trial.command import build_load_command, build_server_command, may_reconnect
 from netdyno.model.contestant import Contestant
@@ -67,6 +68,13 @@ def test_what_is_not_on_the_machine_is_a_stated_skip(tmp_path: Path) -> None:
     assert (framework.available, framework.why_not) == (False, "no-such-tool not found: install it")
 
 
+def test_what_the_build_lacks_is_a_stated_skip(tmp_path: Path) -> None:
+    reason = contestants.skip_file(tmp_path / "build", "fast")
+    reason.parent.mkdir(parents=True)
+    reason.write_text("libnghttp2 not found: install libnghttp2-dev\n")
+    assert discover(tmp_path, needs=["http2"]).why_not == "libnghttp2 not found: install libnghttp2-dev"
+
+
 def test_its_version_and_its_settings_are_recorded(tmp_path: Path) -> None:
     framework = discover(tmp_path)
     lines = contestants.describe_frameworks([framework], tmp_path / "build", tmp_path)
@@ -78,6 +86,17 @@ def test_it_is_chosen_by_its_kind(tmp_path: Path) -> None:
     assert contestants.select([framework], ["framework:*"]) == (framework,)
     with pytest.raises(UserError):
         contestants.select([framework], ["cmake:*"])
+
+
+def test_a_pattern_means_those_that_speak_a_workload_of_the_experiment(tmp_path: Path) -> None:
+    framework = discover(tmp_path)
+    other = msgspec.structs.replace(
+        framework, name="calls", manifest=msgspec.structs.replace(framework.manifest, workloads=("grpc",))
+    )
+    both = [framework, other]
+    assert contestants.select_able(both, ["framework:*"], {"grpc"}) == (other,)
+    assert contestants.select_able(both, ["framework:*", "fast"], {"grpc"}) == (other, framework)
+    assert contestants.select_able(both, ["*"], {"chat"}) == (other, framework)
 
 
 def test_it_is_built_only_for_an_experiment_that_it_speaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,9 +159,25 @@ def test_what_cannot_be_a_stream_says_why(wrong: dict[str, object], message: str
         make_scenario(**{"chunks": 5, "size": 64, **wrong})
 
 
-def test_each_request_of_web_asks_for_its_time_and_its_kind() -> None:
-    waiting = make_scenario(**{"service-time": "1ms"})
-    computing = make_scenario(**{"service-time": "1ms"}, server={"service-kind": "cpu"})
+def test_a_framework_gets_the_certificate_where_its_command_has_a_place_for_it(tmp_path: Path) -> None:
+    speaks_tls = {"run": ["{folder}/serve", "{tls}"], "workloads": ["grpc"], "options": ["tls"]}
+    framework = discover(tmp_path, **speaks_tls)
+    for tls, expected in (("on", str(certificate_path(build_dir()))), ("off", "")):
+        scenario = make_scenario(workload="grpc", server={"tls": tls})
+        assert explain_skip(framework, scenario, {}) == ""
+        command = build_server_command(framework, settings(scenario, {}), cores=1)
+        request = stand_in.parse(command[command.index(str(own.STAND_IN)) + 1 :])
+        words = stand_in.fill_in(request.command, request.address, 81, request.threads, request.tls)
+        assert words == [f"{tmp_path}/servers/fast/serve", expected]
+    plain = discover(tmp_path, workloads=["grpc"])
+    reason = explain_skip(plain, make_scenario(workload="grpc", server={"tls": "on"}), {})
+    assert reason == "fast is a framework, which does not get the options tls"
+
+
+@pytest.mark.parametrize("workload", ["web", "grpc"])
+def test_each_request_asks_for_its_time_and_its_kind(workload: str) -> None:
+    waiting = make_scenario(workload=workload, **{"service-time": "1ms"})
+    computing = make_scenario(workload=workload, **{"service-time": "1ms"}, server={"service-kind": "cpu"})
     for scenario, kind in ((waiting, "wait"), (computing, "cpu")):
         words = format_load(scenario)
         assert words[words.index("--service-kind") + 1] == kind
