@@ -472,6 +472,20 @@ def test_serve_becomes_the_server_and_warns_of_what_is_unsafe(fake_build: Path) 
     assert warnings == {SERVER: "", UNSAFE.name: f"netdyno: {UNSAFE.name} is UNSAFE: {UNSAFE.manifest.unsafe}\n"}
 
 
+@pytest.mark.parametrize(
+    ("options", "complete"),
+    [
+        ([], ["--listen", "tcp://127.0.0.1:0"]),
+        (["--threads=2"], ["--listen", "tcp://127.0.0.1:0", "--threads", "2"]),
+        (["--listen=tcp://127.0.0.1:8080"], ["--listen", "tcp://127.0.0.1:8080"]),
+    ],
+)
+def test_serve_tells_a_framework_where_to_listen(options: Sequence[str], complete: Sequence[str]) -> None:
+    framework = next(contestant for contestant in discover() if contestant.manifest.is_framework)
+    assert cli.complete_options(framework, options) == complete
+    assert cli.complete_options(UNSAFE, options) == options
+
+
 def said_by_serve(name: str) -> str:
     """Return the stderr of a server that was started by hand, and ended."""
     command = [sys.executable, "-m", "netdyno", "serve", name, "--workload", "echo"]

@@ -27,6 +27,7 @@ from netdyno.kit.escape import harmless
 from netdyno.kit.paths import ENTRY, IS_INSTALLED, NEEDS_CLONE, RESULTS, ROOT, build_dir, generator_path
 from netdyno.kit.statistics.histogram import HistogramError
 from netdyno.kit.version import VERSION
+from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import MOST_AA_SHARE, Budget, Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.options import LINK, SCENARIO
@@ -401,13 +402,22 @@ def _start(kind: ContestantKind, usage: str, words: Sequence[str]) -> int:
         raise UserError(f"{chosen.name} cannot be started: {chosen.why_not}")
     if chosen.manifest.unsafe:
         print(f"netdyno: {chosen.name} is UNSAFE: {chosen.manifest.unsafe}", file=sys.stderr, flush=True)
-    command = [*chosen.command, *words[1:]]
+    command = [*chosen.command, *complete_options(chosen, words[1:])]
     wants_none = {"--help", "-h", "--multicast-anywhere"}.intersection(words)
     if transports.of(chosen).private and not wants_none:
         command = _wrap_in_private_network(chosen.name, command)
     if kind == "server" and not wants_none:
         enter.watch()
     return _replace_process(command)
+
+
+def complete_options(chosen: Contestant, options: Sequence[str]) -> list[str]:
+    """Return the options of a server that is started by hand. A stand-in wants each in two words, the address among
+    them, for which a server that keeps the whole contract has a default. Pure."""
+    if not chosen.has_stand_in:
+        return [*options]
+    words = [part for word in options for part in (word.split("=", 1) if word.startswith("--") else (word,))]
+    return words if "--listen" in words else ["--listen", "tcp://127.0.0.1:0", *words]
 
 
 def _wrap_in_private_network(name: str, command: Sequence[str]) -> list[str]:
