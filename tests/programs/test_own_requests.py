@@ -22,14 +22,15 @@ API = f"{shlex.join([sys.executable, '-I', '-S', str(FAKES / 'json_api.py')])} {
 QUICK = ("--duration", "100ms", "--blocks", "1", "--foreign-load", "count", "--trace", "never")
 
 
-def run(results: Path, *options: str) -> Run:
-    assert main(["run", "web", *options, *QUICK, "--results", str(results)]) == 0
+LIGHT = ("-c", "20", "--rate", "300")
+"""A load that such servers carry also beside other tests: one that follows from their first replies overloads them for
+seconds."""
+
+
+def run(results: Path, *options: str, load: Sequence[str] = LIGHT) -> Run:
+    assert main(["run", "web", *options, *load, *QUICK, "--results", str(results)]) == 0
     (folder,) = results.iterdir()
     return read.load(folder / schema.FILE_NAME)
-
-
-def run_api(results: Path, how: str, *options: str) -> Run:
-    return run(results, "--server", f"{API} {how}", "--as", "api", *options)
 
 
 def expect_right(whole: Run, verify: str | None) -> None:
@@ -56,7 +57,7 @@ def expect_right(whole: Run, verify: str | None) -> None:
 def test_an_ordinary_server_is_measured_as_it_is(
     tmp_path: Path, how: str, options: Sequence[str], verify: str | None
 ) -> None:
-    expect_right(run_api(tmp_path, how, *options), verify)
+    expect_right(run(tmp_path, "--server", f"{API} {how}", *options), verify)
 
 
 def test_a_folder_of_files_is_measured_as_it_is(tmp_path: Path) -> None:
@@ -73,14 +74,15 @@ def test_a_folder_of_files_is_measured_as_it_is(tmp_path: Path) -> None:
 
 def test_the_rate_is_one_that_the_slowest_server_can_carry(tmp_path: Path) -> None:
     servers = ("--server", API, "--as", "usual", "--server", f"{API} slow", "--as", "slow", "--path", "/api/items")
-    most, same_rate = run(tmp_path, *servers).experiment.scenarios
+    most, same_rate = run(tmp_path, *servers, load=()).experiment.scenarios
     assert (most.rate, most.rate_for, same_rate.rate_for) == (None, "", "slow")
     assert same_rate.rate is not None
     assert same_rate.rate <= 0.6 * 200
 
 
 def test_the_load_of_the_command_line_is_taken_as_it_is(tmp_path: Path) -> None:
-    for scenario in run_api(tmp_path, "slow", "--path", "/api/items", "-c", "3", "--rate", "150").experiment.scenarios:
+    whole = run(tmp_path, "--server", f"{API} slow", "--path", "/api/items", load=("-c", "3", "--rate", "150"))
+    for scenario in whole.experiment.scenarios:
         assert (scenario.connections, scenario.rate in (None, 150.0), scenario.rate_for) == (3, True, "")
 
 
