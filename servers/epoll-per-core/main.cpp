@@ -54,7 +54,7 @@ class SharedGate final : private Watched {
   SharedGate(Loop<Coroutine>& loop, int fd) : loop_(loop), fd_(fd) {}
 
   void open() {
-    if (!loop_.poller().watch(fd_, EPOLLIN, *this)) die("epoll_ctl: no room to watch a listener");
+    if (!loop_.poller().watch(fd_, EPOLLIN | EPOLLEXCLUSIVE, *this)) die("epoll_ctl: no room to watch a listener");
     open_ = true;
   }
   void close() {
