@@ -43,9 +43,10 @@ struct MessageCounts {
   std::uint64_t duplicated = 0;
   std::uint64_t reordered = 0;
   std::uint64_t corrupt = 0;
-  std::uint64_t late = 0;        // timed answers that came after the timeout
-  std::uint64_t unexpected = 0;  // answers of a foreign server, or of grpc, that came whole and are not what was expected
-  std::uint64_t resent = 0;      // sent again, as their connection ended before their answer came
+  std::uint64_t late = 0;  // timed answers that came after the timeout
+  std::uint64_t unexpected =
+      0;                     // answers of a foreign server, or of grpc, that came whole and are not what was expected
+  std::uint64_t resent = 0;  // sent again, as their connection ended before their answer came
   std::uint64_t unsent() const { return due - sent; }
   std::int64_t lost() const {
     return static_cast<std::int64_t>(expected) - static_cast<std::int64_t>(received - duplicated + unexpected);

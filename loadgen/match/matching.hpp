@@ -94,9 +94,7 @@ class Matching final : public ReplySink {
   bool does_complete(const Stamp& stamp) const;
   void complete(std::uint32_t sender, std::uint64_t sequence);
   void choose_timers();
-  void fail_oldest(std::uint32_t number, std::string_view why) {
-    fail(number, clients_[number].flight.oldest(), why);
-  }
+  void fail_oldest(std::uint32_t number, std::string_view why) { fail(number, clients_[number].flight.oldest(), why); }
   void fail(std::uint32_t number, std::uint64_t sequence, std::string_view why);
   std::uint64_t give_up_sent(std::uint32_t number, End end);
 
