@@ -146,6 +146,7 @@ def test_what_is_sent_before_the_load_is_in_its_bytes_and_in_no_figure(audience:
     assert (totals["bytes_in"], totals["bytes_out"]) == (result.bytes.sent, result.bytes.received)
 
 
+@pytest.mark.calm
 def test_members_of_the_client_in_python_send_before_the_last_one_connects() -> None:
     """One that waits to be accepted fills the queue; the SYN of the next one is repeated after a second."""
     client = find_by_name(discover(kind="client"), "asyncio", "client")

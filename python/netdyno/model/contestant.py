@@ -65,14 +65,19 @@ class Manifest(Frozen):
     version: tuple[str, ...] = ()
     settings: str = ""
     spends_time: bool = True
-    streams: bool = False
-    """Of a framework: whether it answers with streams (protocol/WIRE.md, Web)."""
+    streams: bool | None = None
 
     @property
     def is_framework(self) -> bool:
         """Whether it has an HTTP stack of its own, and nothing else of the contract: it is started as a server of the
         user's own is."""
         return self.kind == "framework"
+
+    @property
+    def has_streams(self) -> bool:
+        """Whether it answers with streams (protocol/WIRE.md, Web): a framework that says so, and others but where one
+        says that it does not."""
+        return not self.is_framework if self.streams is None else self.streams
 
     @property
     def is_built(self) -> bool:

@@ -152,6 +152,7 @@ def explain_skip(
         reason
         or _explain_requests(contestant, cell_settings)
         or _explain_plain_text(contestant, cell_settings)
+        or _explain_streams(contestant, cell_settings)
         or _explain_own_server(contestant, cell_settings, levels)
         or _explain_missing_option(contestant, cell_settings)
     )
@@ -194,6 +195,13 @@ def _explain_plain_text(contestant: Contestant, settings: Settings) -> str:
     return ""
 
 
+def _explain_streams(contestant: Contestant, settings: Settings) -> str:
+    """Say why a contestant has no cell of streams; empty where it has, and for a server of one's own, which is seen."""
+    if settings.chunks is None or contestant.own is not None or contestant.manifest.has_streams:
+        return ""
+    return f'{contestant.name} answers with no stream ("streams" of its server.json)'
+
+
 def _explain_requests(contestant: Contestant, settings: Settings) -> str:
     """Say why a contestant has no right reply to the requests of a cell; empty when it has."""
     if contestant.own is not None or settings.workload == "web" or not settings.are_own:
@@ -209,8 +217,6 @@ def _explain_own_server(contestant: Contestant, settings: Settings, levels: Iter
         return ""
     if not contestant.manifest.spends_time and settings.longest_service_time_s > 0:
         return f"{contestant.name} cannot spend a service time"
-    if contestant.manifest.is_framework and not contestant.manifest.streams and settings.chunks is not None:
-        return f'{contestant.name} answers with no stream: "streams" is missing in its server.json'
     varied = {option for factor in levels if (option := sides_of_factor(factor)[1])}
     understood = _list_understood(contestant, settings)
     ignored = varied - understood
