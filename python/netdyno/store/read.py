@@ -16,7 +16,7 @@ from netdyno.model.base import MOST, type_level
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import check_combinations, combinations, count_combinations
-from netdyno.model.metrics import METRICS
+from netdyno.model.metrics import METRICS, WHYS
 from netdyno.model.options import SERVER, option_of, settings
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Traced, Trial
@@ -234,8 +234,8 @@ def _check_table(table: Mapping[str, object], names: set[str]) -> None:
     scenario = table.get("scenario")
     if isinstance(scenario, str) and scenario not in names:
         raise ValueError(f"it names the scenario {scenario[:100]!r}, which it does not have")
-    for key in ("metric", "why"):
-        if isinstance(metric := table.get(key), str) and (metric or key == "metric") and metric not in METRICS:
+    for key, known in (("metric", METRICS), ("why", {"": "", **WHYS})):
+        if isinstance(metric := table.get(key), str) and metric not in known:
             raise ValueError(f"it names the metric {metric[:100]!r}, which does not exist")
     if isinstance(at := table.get("at"), dict) and not all(at.values()):
         raise ValueError("it names a coordinate without any value")

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from netdyno.analysis.analysis import analyse
 from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ROOT
 from netdyno.model.base import MOST
 from netdyno.present.export import tables
 from netdyno.present.export.collect import collect
+from netdyno.question import experiment
 from netdyno.store import read, schema
-from netdyno.store.read import check_numbers
+from netdyno.store.read import check_experiment, check_numbers
 from tests.support.builders.made_claims import claims_run
 from tests.support.builders.stored import stored
 from tests.support.edit_store import edit_store
@@ -114,3 +116,8 @@ def test_a_number_beyond_measurement_is_refused_at_any_depth(number: float) -> N
     check_numbers({"a": [MOST, {"b": -MOST}]})
     with pytest.raises(ValueError, match=r"the number .* is not between"):
         check_numbers({"a": [1, {"b": number}]})
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.toml")), ids=lambda path: path.stem)
+def test_a_stored_run_of_each_experiment_can_be_read(path: Path) -> None:
+    check_experiment(experiment.load(path))
