@@ -323,18 +323,7 @@ class GrpcTransport final : public Layer {
     }
   }
 
-  void end(std::uint32_t connection, CloseReason reason, const std::string& why) {
-    let_go(connection);
-    why_ = why;
-    events_->on_closed(connection, reason);
-  }
-
-  void let_go(std::uint32_t connection) {
-    forget(connection);
-    below_->close(connection);
-  }
-
-  void forget(std::uint32_t connection) {
+  void forget(std::uint32_t connection) override {
     const std::uint32_t life = sessions_[connection].life + 1;
     sessions_[connection] = {};
     sessions_[connection].life = life;

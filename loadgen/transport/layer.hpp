@@ -35,6 +35,20 @@ class Layer : public Transport, protected TransportEvents {
     die("a layer over a transport that carries messages");
   }
 
+  /// Drops what is known of a connection that is over.
+  virtual void forget(std::uint32_t connection) = 0;
+
+  void let_go(std::uint32_t connection) {
+    forget(connection);
+    below_->close(connection);
+  }
+
+  void end(std::uint32_t connection, CloseReason reason, const std::string& why) {
+    let_go(connection);
+    why_ = why;
+    events_->on_closed(connection, reason);
+  }
+
   std::unique_ptr<Transport> below_;
   TransportEvents* events_ = nullptr;  // the thread, since it first called
   std::string why_;                    // of the event being reported

@@ -183,7 +183,7 @@ class TlsTransport final : public Layer {
     const bool any = Layer::wait(broken_.empty() ? until : 0, events);
     for (const auto& [connection, life] : std::exchange(broken_, {}))
       if (streams_[connection].life == life && streams_[connection].open)
-        end(connection, CloseReason::unreadable, "TLS cannot go on");
+        close_and_tell(connection, CloseReason::unreadable, "TLS cannot go on");
     return any;
   }
 
@@ -340,11 +340,11 @@ class TlsTransport final : public Layer {
       if (filled > 0) events_->on_received(connection, {plain_.data(), std::exchange(filled, 0)}, arrived);
       if (streams_[connection].life != life) return;  // it was closed meanwhile, and perhaps reconnected
       if (taken > 0) continue;
-      if (error == SSL_ERROR_ZERO_RETURN) return end(connection, CloseReason::closed_by_server, "");
+      if (error == SSL_ERROR_ZERO_RETURN) return close_and_tell(connection, CloseReason::closed_by_server, "");
       if (error != SSL_ERROR_WANT_READ)
-        return end(connection, CloseReason::unreadable, stream_words(reason, streams_[connection].own));
+        return close_and_tell(connection, CloseReason::unreadable, stream_words(reason, streams_[connection].own));
       if (streams_[connection].unsent.size() > longest_unsent)
-        return end(connection, CloseReason::unreadable, "the server asks and does not read the answer");
+        return close_and_tell(connection, CloseReason::unreadable, "the server asks and does not read the answer");
       return;
     }
   }
@@ -370,18 +370,13 @@ class TlsTransport final : public Layer {
     if (pipe_.is_out_of_memory) throw std::bad_alloc{};
   }
 
-  void end(std::uint32_t connection, CloseReason reason, const std::string& why) {
+  void close_and_tell(std::uint32_t connection, CloseReason reason, const std::string& why) {
     close(connection);
     why_ = why;
     events_->on_closed(connection, reason);
   }
 
-  void let_go(std::uint32_t connection) {
-    forget(connection);
-    below_->close(connection);
-  }
-
-  void forget(std::uint32_t connection) {
+  void forget(std::uint32_t connection) override {
     Stream& stream = streams_[connection];
     stream.ssl.reset();
     stream.open = stream.awaited = false;

@@ -264,18 +264,7 @@ class WebSocketTransport final : public Layer {
     return true;
   }
 
-  void end(std::uint32_t connection, CloseReason reason, const std::string& why) {
-    let_go(connection);
-    why_ = why;
-    events_->on_closed(connection, reason);
-  }
-
-  void let_go(std::uint32_t connection) {
-    forget(connection);
-    below_->close(connection);
-  }
-
-  void forget(std::uint32_t connection) {
+  void forget(std::uint32_t connection) override {
     const std::uint32_t life = streams_[connection].life + 1;
     streams_[connection] = {};
     streams_[connection].life = life;
