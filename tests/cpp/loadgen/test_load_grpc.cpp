@@ -317,7 +317,7 @@ TEST_F(LoadGrpc, WantsOneMessageThatIsNotCompressed) {
 }
 
 TEST_F(LoadGrpc, ReadsRepliesHoweverTheyAreCut) {
-  struct Seen final : ReplySink {
+  struct SeenSequences final : ReplySink {
     void on_reply(const Stamp& stamp, std::size_t) override { sequences.push_back(stamp.sequence); }
     void on_corrupt() override { ADD_FAILURE(); }
     std::vector<std::uint64_t> sequences;
