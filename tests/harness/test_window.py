@@ -12,6 +12,7 @@ import pytest
 
 from netdyno.measure.machine import cpu_share, server_proc
 from netdyno.measure.machine.server_processes import Origin
+from netdyno.measure.trial import window
 from netdyno.measure.trial.window import Watch
 from netdyno.model.options import settings
 from netdyno.question import experiment
@@ -44,9 +45,9 @@ input()
 """Holds 64 MiB, and from the first line on none of it, but 32 MiB in a file; the kernel has forgotten its peak."""
 
 
-def watch(warmup: str, pid: int = os.getpid()) -> Watch:
+def watch(warmup: str, pid: int = os.getpid(), endpoint: str = "") -> Watch:
     (scenario,) = experiment.parse(TOML.format(warmup=warmup), "when", "here").scenarios
-    return Watch(Origin(pid), settings(scenario, {}), Path("/proc/self/net"))
+    return Watch(Origin(pid), settings(scenario, {}), Path("/proc/self/net"), endpoint=endpoint)
 
 
 def test_the_readings_are_rehearsed_shortly_before_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +83,7 @@ def test_the_readings_are_rehearsed_shortly_before_the_window(monkeypatch: pytes
     assert watched.observation({}).window_s == pytest.approx(10), "a rehearsal is no reading"
 
 
-@pytest.mark.parametrize(("cost_s", "looks"), [(0.0, 100), (0.003, 16)])
+@pytest.mark.parametrize(("cost_s", "looks"), [(0.0, 20), (0.003, 16)])
 def test_looking_takes_a_small_share_of_a_core_whatever_a_look_costs(
     monkeypatch: pytest.MonkeyPatch, cost_s: float, looks: int
 ) -> None:
@@ -110,6 +111,26 @@ def test_looking_takes_a_small_share_of_a_core_whatever_a_look_costs(
     assert len(looked) == seen, "after the window nothing strikes the trial out any more"
 
 
+def test_no_table_of_sockets_is_read_while_replies_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes 20 ms of the server's core. Before the last replies that was the p99 of a hundred connections."""
+    scans: list[str] = []
+    moment = "at first"
+
+    def scan(*_: object) -> tuple[int, ...]:
+        scans.append(moment)
+        return ()
+
+    monkeypatch.setattr(window, "find_elsewhere", scan)
+    watched = watch("0ms", endpoint="tcp://127.0.0.1:1")
+    moment = "within the window"
+    watched.window_start()
+    watched.maybe_take()
+    watched.window_end()
+    moment = "once the load has ended"
+    watched.generator_ended()
+    assert scans == ["at first", "once the load has ended"]
+
+
 def test_a_peak_that_the_server_has_the_kernel_forget_is_not_forgotten() -> None:
     """It is in what was read before; what a server holds in files in memory was in no figure of its own at all."""
     with subprocess.Popen([*PYTHON, "-c", FORGETS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
@@ -122,6 +143,7 @@ def test_a_peak_that_the_server_has_the_kernel_forget_is_not_forgotten() -> None
         server.stdin.flush()
         server.stdout.readline()
         watched.window_end()
+        watched.generator_ended()
         assert server_proc.read_peak_memory(server.pid) < 32 * MIB
         assert 96 * MIB < watched.observation({}).rss_peak_bytes < 128 * MIB
         server.stdin.close()

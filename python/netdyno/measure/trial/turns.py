@@ -343,6 +343,7 @@ class Contender:
         if self._has_begun:
             self._charge_later(self.read_server_cpu())
             self.watch.window_end()
+            self.watch.read_what_takes_long()
         self._result = self.load.finish()
 
     def end_server(self) -> None:
