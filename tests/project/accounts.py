@@ -16,9 +16,9 @@ from tests.support.studies import load_study
 PAGE = ROOT / "docs" / "studies.md"
 BEGINS = "## The account of each verdict\n"
 INTRODUCTION = """
-Of each claim: what its author would say, what would overturn the verdict, where the source's own program does
-otherwise, what is measured otherwise here, and what was done about it. `.venv/bin/python -m tests.project.accounts`
-writes this chapter from the claims, and a test holds each option that it names against the experiment.
+For each claim: what its author would say, what would overturn the verdict, what the source's own program does, what
+differs here, and what was done. `.venv/bin/python -m tests.project.accounts` writes this chapter from the claims; a
+test checks each option that it names against the experiment.
 """
 WIDTH = 120
 
