@@ -421,10 +421,10 @@ def format_page(stored_results: Sequence[PeerResults]) -> str:
     """Return the page of the measurements: for each command its conditions, the table of our http server or of other
     people's servers, and the failures."""
     about = (
-        "[The generator alone](../load.md) beside others, each on a core beside the server's; in every round each "
-        "program met each case. Median (quartiles). CPU: the whole process over its counted requests. Stall: the "
-        "server stands still for a tenth of the window. Other people's servers have a closed loop; the ratio is of "
-        f"runs of one round, `before` the range of its earlier medians. `{STORE.relative_to(ROOT)}` has every run."
+        "[The generator alone](../load.md) and others, each on a core beside the server's; in each round every program "
+        "met every case. Medians (quartiles); CPU is the whole process's over its counted requests. Stall: the "
+        "server stands still for a tenth of the window. Other people's servers get a closed loop; a ratio compares "
+        f"runs of one round, `before` is its range in earlier medians. `{STORE.relative_to(ROOT)}` has every run."
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrap(about)]
     previous: PeerResults | None = None
