@@ -421,10 +421,12 @@ class Contender:
         return [reading for reading, slice_ in zip(self._readings, self.slices, strict=True) if slice_.kept]
 
     def _format_witness(self) -> list[str]:
-        """Return the option for a witness on each core of the load, in an open loop: in a closed one it changes what is
-        measured (docs/adr/turns.md). It needs the real-time priority, and would else wait for the generator."""
-        is_open = self.prepared.settings.arrivals != "closed"
-        return ["--witness"] if is_open and self.prepared.context.pinning.realtime else []
+        """Return the option for a witness on each core of the load, in an open loop: in a closed one, and in a room, it
+        changes what is measured (docs/adr/turns.md). It needs the real-time priority, and would else wait for the
+        generator."""
+        settings = self.prepared.settings
+        is_disturbed = settings.arrivals == "closed" or settings.workload == "chat"
+        return ["--witness"] if not is_disturbed and self.prepared.context.pinning.realtime else []
 
     def _make_slice(self) -> generate.LoadEvent:
         self._announce_slice()
