@@ -31,11 +31,13 @@ from netdyno.measure.trial.turns import (
     compute_measured_s,
     judge_together,
     run_in_turns,
+    stands_a_witness,
 )
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad, MachineObservation, Neighbour
+from netdyno.model.options import Settings
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import retries as retries_words
@@ -124,6 +126,16 @@ def test_all_take_as_many_turns_each_order_and_then_its_reverse(contestant: Cont
     assert open_descriptors() == before
     assert orders(run(contestant, context, "good", "good", "good")) == all_orders
     assert {path.suffix for path in (context.folder / "logs").iterdir()} == {".log"}
+
+
+@pytest.mark.parametrize(
+    ("workload", "arrivals", "stands"),
+    [("rpc", "poisson", True), ("rpc", "constant", True), ("rpc", "closed", False), ("chat", "poisson", False)],
+)
+def test_a_witness_is_only_where_it_changes_nothing(
+    workload: str, arrivals: Literal["poisson", "constant", "closed"], stands: bool
+) -> None:
+    assert stands_a_witness(Settings(workload=workload, arrivals=arrivals)) is stands
 
 
 def test_the_harness_waits_on_its_own_core_and_sees_what_becomes_of_all(

@@ -51,6 +51,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import Audit, LoadResult
 from netdyno.model.observation import MachineObservation, ServerObservation
+from netdyno.model.options import Settings
 from netdyno.model.trial import Slice, Trial
 from netdyno.question.plan import Cell
 from netdyno.question.side_by_side import Slices, divide
@@ -421,12 +422,10 @@ class Contender:
         return [reading for reading, slice_ in zip(self._readings, self.slices, strict=True) if slice_.kept]
 
     def _format_witness(self) -> list[str]:
-        """Return the option for a witness on each core of the load, in an open loop: in a closed one, and in a room, it
-        changes what is measured (docs/adr/turns.md). It needs the real-time priority, and would else wait for the
-        generator."""
-        settings = self.prepared.settings
-        is_disturbed = settings.arrivals == "closed" or settings.workload == "chat"
-        return ["--witness"] if not is_disturbed and self.prepared.context.pinning.realtime else []
+        """Return the option for a witness on each core of the load. It needs the real-time priority: else it would wait
+        for the generator."""
+        prepared = self.prepared
+        return ["--witness"] if stands_a_witness(prepared.settings) and prepared.context.pinning.realtime else []
 
     def _make_slice(self) -> generate.LoadEvent:
         self._announce_slice()
@@ -665,6 +664,12 @@ def read_own_cpu_at(moment_s: float, pids: Sequence[int]) -> dict[int, float]:
     with a hundred threads takes half a millisecond."""
     time.sleep(max(0.0, moment_s - time.monotonic()))
     return server_processes.read_own_cpu_s(pids)
+
+
+def stands_a_witness(settings: Settings) -> bool:
+    """Whether a thread that wakes each millisecond on the generator's cores changes nothing that is measured. It does in
+    a closed loop and in a room (docs/adr/turns.md). Pure."""
+    return settings.arrivals != "closed" and settings.workload != "chat"
 
 
 def compute_measured_s(before: Mapping[int, ProcessCpu], at_edges: Edges, after: Mapping[int, ProcessCpu]) -> float:
