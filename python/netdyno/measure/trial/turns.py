@@ -667,8 +667,8 @@ def read_own_cpu_at(moment_s: float, pids: Sequence[int]) -> dict[int, float]:
 
 
 def stands_a_witness(settings: Settings) -> bool:
-    """Whether a thread that wakes each millisecond on the generator's cores leaves what is measured as it is. Not so in a
-    closed loop and in a room (docs/adr/turns.md). Pure."""
+    """Whether a witness, a thread that wakes each millisecond on the generator's cores, changes nothing that is
+    measured: it does in a closed loop and in a room (docs/adr/turns.md). Pure."""
     return settings.arrivals != "closed" and settings.workload != "chat"
 
 
