@@ -21,7 +21,7 @@ from netdyno.kit.paths import ROOT
 from netdyno.kit.statistics.block_counts import ADVICE_LOOKS
 from netdyno.measure.machine import environment
 from netdyno.measure.run import preparation, runner
-from netdyno.measure.trial import trial
+from netdyno.measure.trial import prepared
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
@@ -133,7 +133,7 @@ def test_json_is_whole_where_there_is_no_answer(
     words = ("--no-along", "--time-budget", "60s", "--again", "--json")
     machine.asks(*words)
     answered = json.loads(capsys.readouterr().out)
-    monkeypatch.setattr(runner, "run_trial", lambda cell, *_: trial.record_skip(cell, "it is not there"))
+    monkeypatch.setattr(runner, "run_trial", lambda cell, *_: prepared.record_skip(cell, "it is not there"))
     assert machine.asks(*words) == 1
     answer = json.loads(capsys.readouterr().out)
     assert list(answer) == list(answered)

@@ -30,7 +30,7 @@ from netdyno.measure.cluster import authority, engine, secure_comm
 from netdyno.measure.cluster.authority import Role
 from netdyno.measure.cluster.controller import Controller
 from netdyno.measure.cluster.stage import Stage
-from netdyno.measure.trial.trial import log_path
+from netdyno.measure.trial.prepared import log_path
 from netdyno.model.experiment import Scenario
 from netdyno.question.plan import Cell
 from tests.harness.test_cluster_certificates import context, free_port, started

@@ -22,7 +22,7 @@ from netdyno.measure.run import runner
 from netdyno.measure.run.interrupts import Interrupted, raise_on_signals
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.context import TrialContext
-from netdyno.measure.trial.trial import record_skip
+from netdyno.measure.trial.prepared import record_skip
 from netdyno.measure.trial.turns import (
     PAUSE,
     Contender,

@@ -15,7 +15,8 @@ import pytest
 from netdyno.kit.paths import build_dir, generator_path
 from netdyno.measure.machine.pinning import choose
 from netdyno.measure.trial.context import TrialContext
-from netdyno.measure.trial.trial import read_tick_lag, run_trial
+from netdyno.measure.trial.serving import read_tick_lag
+from netdyno.measure.trial.trial import run_trial
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import Distribution

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netdyno.measure.audits.turn_audits import backlog, compute_thread_slice_s, rotation, side_by_side, turns
-from netdyno.measure.trial.trial import record_skip
+from netdyno.measure.trial.prepared import record_skip
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario

@@ -185,7 +185,7 @@ class Stage:
         """Store the log of a trial; return its path relative to the run's folder, which is not the path on its host."""
         if not done.trial.log:
             return ""
-        from netdyno.measure.trial.trial import log_path
+        from netdyno.measure.trial.prepared import log_path
 
         path = self._folder / log_path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -333,6 +333,6 @@ def _describe_host(host: Host) -> str:
 
 
 def _build_failed_trial(cell: Cell, reason: str, seconds: float) -> Trial:
-    from netdyno.measure.trial.trial import record_skip
+    from netdyno.measure.trial.prepared import record_skip
 
     return msgspec.structs.replace(record_skip(cell, reason), status="failed", seconds=seconds)

@@ -25,7 +25,8 @@ from netdyno.measure.run.schedule import Schedule
 from netdyno.measure.trial import first_requests, traced, warm_up
 from netdyno.measure.trial.canary import Canary
 from netdyno.measure.trial.context import Key, TrialContext, key
-from netdyno.measure.trial.trial import record_skip, run_trial
+from netdyno.measure.trial.prepared import record_skip
+from netdyno.measure.trial.trial import run_trial
 from netdyno.measure.trial.turns import run_in_turns
 from netdyno.model import levels, outcomes
 from netdyno.model.contestant import Contestant

@@ -26,7 +26,7 @@ from netdyno.measure.trial.command import (
     may_reconnect,
 )
 from netdyno.measure.trial.context import TrialContext
-from netdyno.measure.trial.trial import shut_down, wait_ready
+from netdyno.measure.trial.serving import shut_down, wait_ready
 from netdyno.measure.trial.wrong_reply import explain, explain_held
 from netdyno.model import own_requests
 from netdyno.model.contestant import Contestant

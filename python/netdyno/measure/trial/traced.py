@@ -19,7 +19,8 @@ from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.backend import NoBackendError, start_backend
 from netdyno.measure.trial.context import TrialContext
-from netdyno.measure.trial.trial import build_networked_command, load_program, log_path, wait_ready
+from netdyno.measure.trial.prepared import load_program, log_path
+from netdyno.measure.trial.serving import build_networked_command, wait_ready
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant, stands_already
 from netdyno.model.experiment import Experiment, Scenario

@@ -29,22 +29,17 @@ from netdyno.measure.machine.server_processes import ProcessCpu
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.command import build_server_command
 from netdyno.measure.trial.context import TrialContext
-from netdyno.measure.trial.trial import (
+from netdyno.measure.trial.prepared import (
     PreparedTrial,
     TrialMeasurements,
-    check_and_end,
     conclude,
     fail,
-    judge,
-    lengthen_warmup,
     load_program,
     prepare,
-    read_observation,
     record_loss,
-    start_server,
-    wait_ready,
-    watch_server,
 )
+from netdyno.measure.trial.serving import start_server, wait_ready
+from netdyno.measure.trial.trial import check_and_end, judge, lengthen_warmup, read_observation, watch_server
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario

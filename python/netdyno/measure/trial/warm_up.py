@@ -19,7 +19,8 @@ from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.backend import NoBackendError, start_backend
 from netdyno.measure.trial.context import Key, TrialContext, key
-from netdyno.measure.trial.trial import build_networked_command, find_limits, load_program, log_path, wait_ready
+from netdyno.measure.trial.prepared import find_limits, load_program, log_path
+from netdyno.measure.trial.serving import build_networked_command, wait_ready
 from netdyno.model import transports
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario

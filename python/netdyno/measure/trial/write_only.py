@@ -11,14 +11,8 @@ from netdyno.measure.machine import cpu_share, orphans, server_proc
 from netdyno.measure.machine.links.network import Network
 from netdyno.measure.machine.process import KILLED, Process, describe_exit
 from netdyno.measure.trial import load as generate
-from netdyno.measure.trial.trial import (
-    PreparedTrial,
-    TrialMeasurements,
-    build_networked_command,
-    load_program,
-    shut_down,
-    wait_ready,
-)
+from netdyno.measure.trial.prepared import PreparedTrial, TrialMeasurements, load_program
+from netdyno.measure.trial.serving import build_networked_command, shut_down, wait_ready
 from netdyno.model.load_result import Audit
 from netdyno.model.observation import MachineObservation
 

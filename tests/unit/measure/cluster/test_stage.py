@@ -25,7 +25,7 @@ from netdyno.measure.cluster.stage import (
     _take_first,
 )
 from netdyno.measure.run.hosts import GoneError
-from netdyno.measure.trial.trial import log_path
+from netdyno.measure.trial.prepared import log_path
 from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Warmup
 from netdyno.question.plan import Cell, CellKind

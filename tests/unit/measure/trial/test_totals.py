@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from netdyno.measure.trial.trial import read_connections_per_thread, read_tick_lag, read_totals
+from netdyno.measure.trial.serving import read_connections_per_thread, read_tick_lag, read_totals
 from tests.support.builders.made_load import distribution
 
 

@@ -13,7 +13,7 @@ import msgspec
 from netdyno.kit.temporary import temporary_folder
 from netdyno.measure.machine.process import REALTIME_PRIORITY, LineReader, Process, TrialError
 from netdyno.measure.trial.load import INVALID_LOAD
-from netdyno.measure.trial.trial import ReadyLine
+from netdyno.measure.trial.serving import ReadyLine
 from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import Pinning
 from netdyno.verbs.instruments.calibrate.cases import CalibrationCase
