@@ -131,6 +131,27 @@ def test_no_table_of_sockets_is_read_while_replies_are_under_way(monkeypatch: py
     assert scans == ["at first", "once the load has ended"]
 
 
+@pytest.mark.parametrize(("scan_s", "scans", "due_s"), [(0.02, 2, 0.38), (0.3, 1, 0.1)])
+def test_a_scan_that_would_last_into_the_window_is_left_out_of_the_rehearsal(
+    monkeypatch: pytest.MonkeyPatch, scan_s: float, scans: int, due_s: float
+) -> None:
+    now, scanned = 1000.0, 0
+
+    def scan(*_: object) -> tuple[int, ...]:
+        nonlocal now, scanned
+        now, scanned = now + scan_s, scanned + 1
+        return ()
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(window, "find_elsewhere", scan)
+    watched = watch("500ms", endpoint="tcp://127.0.0.1:1")
+    watched.connected()
+    assert watched.next_wait(1e9) == pytest.approx(due_s)
+    now += due_s + 0.001
+    watched.maybe_take()
+    assert scanned == scans
+
+
 def test_a_peak_that_the_server_has_the_kernel_forget_is_not_forgotten() -> None:
     """It is in what was read before; what a server holds in files in memory was in no figure of its own at all."""
     with subprocess.Popen([*PYTHON, "-c", FORGETS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
