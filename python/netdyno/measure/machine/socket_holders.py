@@ -1,6 +1,6 @@
 """The processes that serve an endpoint: those that have one of its sockets open, listening or accepted, by the kernel's
-tables of sockets (proc_pid_net(5)) and the descriptors of all processes. A scan of all takes milliseconds, so it is
-made outside of windows."""
+tables of sockets (proc_pid_net(5)) and the descriptors of all processes. A scan of all takes 20 ms, and 0.3 s beside
+110,000 sockets in TIME_WAIT, so it is made outside of windows."""
 
 from __future__ import annotations
 
