@@ -29,9 +29,13 @@ REHEARSAL_S = 0.1
 and the kernel's in the caches, and takes microseconds where the first would take milliseconds."""
 
 
+SCAN_AFTER_S = 0.02
+"""The time after the connects at which all sockets are scanned for those of the server, which has accepted by then. A
+scan stops the server for 20 ms: the rest of the warm-up makes up for that, and ends the streams that it delays."""
 MOST_OF_A_WARMUP = 0.5
-"""The share of a warm-up that a scan of all sockets may take, which is part of the rehearsal. It takes 20 ms, and 0.3 s
-where connections for each request have left 110,000 sockets in TIME_WAIT: then the window would begin unseen."""
+"""The share of a warm-up that a scan may take, or there is none. It takes 0.3 s where connections for each request have
+left 110,000 sockets in TIME_WAIT: then the window would begin unseen."""
+
 
 LOOK_EVERY_S = 0.5
 """The interval at which the cores are read within the window, to end a trial early that must be retried anyway. Each
@@ -87,6 +91,7 @@ class Watch(LoadListener):
         self._before: FamilySnapshot | None = None
         self._late: FamilySnapshot | None = None
         self._after: FamilySnapshot | None = None
+        self._scan_at = float("inf")
         self._rehearse_at = float("inf")
         self._late_at = float("inf")
         self._own: tuple[int, ...] | None = None
@@ -98,11 +103,14 @@ class Watch(LoadListener):
         self._quota_uses: list[QuotaUse | None] = []
 
     def connected(self) -> None:
-        """Schedule the rehearsal: the load begins within milliseconds, with its warm-up."""
-        self._rehearse_at = time.monotonic() + self._settings.warmup_s - REHEARSAL_S - self._scan_s
+        """Schedule a scan and the rehearsal: the load begins within milliseconds, with its warm-up."""
+        now = time.monotonic()
+        self._rehearse_at = now + self._settings.warmup_s - REHEARSAL_S
+        if self._endpoint and self._scan_s <= MOST_OF_A_WARMUP * self._settings.warmup_s:
+            self._scan_at = now + SCAN_AFTER_S
 
     def window_start(self) -> None:
-        self._rehearse_at = float("inf")
+        self._scan_at = self._rehearse_at = float("inf")
         self._before = self._take()
         self._read_quota_use()
         self._kernel.append(self.take_kernel())
@@ -121,10 +129,11 @@ class Watch(LoadListener):
             self._look_at = now + max(LOOK_EVERY_S, (time.process_time() - began_s) / LOOK_SHARE)
             if observed is not None and self._is_lost(observed):
                 raise WindowLostError(observed)
+        if now >= self._scan_at:
+            self._scan_at = float("inf")
+            self._find_elsewhere()
         if now >= self._rehearse_at:
             self._rehearse_at = float("inf")
-            if self._scan_s <= MOST_OF_A_WARMUP * self._settings.warmup_s:
-                self._find_elsewhere()
             self._take()
             self.take_kernel()
             self._take_machine()
@@ -157,7 +166,7 @@ class Watch(LoadListener):
         self._file_bytes = max(self._file_bytes, self._read_memory_files())
 
     def next_wait(self, deadline: float) -> float:
-        return super().next_wait(min(deadline, self._rehearse_at, self._late_at, self._look_at))
+        return super().next_wait(min(deadline, self._scan_at, self._rehearse_at, self._late_at, self._look_at))
 
     def observation(self, totals: dict[str, int]) -> ServerObservation:
         """Return the server's figures over the window. Raises TrialError when the load announced no window."""
