@@ -33,9 +33,10 @@ def pytest_configure(config: pytest.Config) -> None:
     Tests that need the programs fail, and are not skipped, where the build is missing: a check that did not run is no
     check."""
     os.environ.setdefault("NETDYNO_FOREIGN_LOAD", "count")
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A shell starts its background jobs so, and all that they start would ignore it as well.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell starts its background jobs so, and nohup: all that they start would ignore these signals as well.
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
     os.environ.setdefault("NETDYNO_BUILD", str(build_dir()))
     if memory.can_hold_files(memory.FOLDER):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory.FOLDER))
