@@ -146,9 +146,9 @@ def test_one_without_streams_skips_such_cells(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("declared", "skip"), [(None, ""), (False, "fast answers with no stream")])
 def test_another_server_has_streams_unless_it_says_so(tmp_path: Path, declared: bool | None, skip: str) -> None:
-    found = discover(tmp_path)
-    manifest = msgspec.structs.replace(found.manifest, kind="command", streams=declared)
-    server = msgspec.structs.replace(found, manifest=manifest)
+    framework = discover(tmp_path)
+    manifest = msgspec.structs.replace(framework.manifest, kind="command", streams=declared)
+    server = msgspec.structs.replace(framework, manifest=manifest)
     assert explain_skip(server, make_scenario(chunks=5, size=64), {}).startswith(skip)
     assert manifest.has_streams == (skip == "")
 
