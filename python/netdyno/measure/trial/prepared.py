@@ -12,12 +12,7 @@ from netdyno.kit.units import utc_now
 from netdyno.measure.audits import of_trial as audits
 from netdyno.measure.machine.control_group import Limits
 from netdyno.measure.machine.pinning import apply_placement, count_generator_cores, count_server_cores
-from netdyno.measure.machine.process import (
-    KilledError,
-    LateServerError,
-    ServerError,
-    TrialError,
-)
+from netdyno.measure.machine.process import KilledError, LateServerError, ServerError, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import client_processes
 from netdyno.measure.trial.command import (

@@ -21,11 +21,7 @@ from netdyno.measure.machine.process import (
     describe_exit,
 )
 from netdyno.measure.trial.backend import Backend, find_url
-from netdyno.measure.trial.command import (
-    build_listen_url,
-    build_server_command,
-    find_target,
-)
+from netdyno.measure.trial.command import build_listen_url, build_server_command, find_target
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model import transports
 from netdyno.model.contestant import Contestant

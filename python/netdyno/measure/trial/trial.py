@@ -28,10 +28,7 @@ from netdyno.measure.machine.process import (
 from netdyno.measure.machine.server_processes import Origin
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.backend import NoBackendError, start_backend
-from netdyno.measure.trial.command import (
-    check_command,
-    may_reconnect,
-)
+from netdyno.measure.trial.command import check_command, may_reconnect
 from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.prepared import (
     PreparedTrial,
