@@ -12,11 +12,12 @@ import pytest
 
 from netdyno.measure.machine import control_group, cpu_share, jit
 from netdyno.measure.machine.control_group import ControlGroup, Limits, NoControlGroupError
-from netdyno.measure.machine.links.network import NoNetworkError
+from netdyno.measure.machine.links.network import Network, NoNetworkError
 from netdyno.measure.run import interrupts, resume
 from netdyno.measure.trial import warm_up
 from netdyno.measure.trial.context import TrialContext, key
 from netdyno.measure.trial.trial import run_trial
+from netdyno.measure.trial.turns import run_in_turns
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.options import Settings, settings
@@ -92,6 +93,100 @@ def test_a_burst_is_no_part_of_the_warm_up(
     bursting = msgspec.structs.replace(ECHO, arrivals="poisson", rate=600, burst_rate=2000)
     assert list(warm_up.measure((KIND,), {"echo": bursting}, {"fake": contestant}, context)) == []
     assert seen == [None]
+
+
+OPEN = msgspec.structs.replace(ECHO, arrivals="poisson", rate=600)
+
+
+def read_arrivals(log: Path) -> list[str]:
+    """Return the arrivals of each load of a trial, in their order."""
+    return re.findall(r"--arrivals (\w+)", log.read_text())
+
+
+def test_before_an_open_loop_it_is_a_closed_one(
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a rate, a JIT sees too few messages to compile anything."""
+    monkeypatch.setenv("FAKE_SERVER", "jit")
+    ((_, warmup),) = warm_up.measure((KIND,), {"echo": OPEN}, {"fake": contestant}, context)
+    assert warmup.closed
+    assert read_arrivals(context.folder / "logs" / "warm-up-echo-fake.log") == ["closed"]
+    assert "of a closed loop before its load, which its memory includes, in echo, measured" in warm_up.describe_warmups(
+        "fake", "echo", [warmup]
+    )
+
+
+@pytest.mark.parametrize("in_turns", [False, True], ids=["alone", "in turns"])
+def test_the_closed_loop_comes_before_the_load_and_the_server_may_count_it(
+    in_turns: bool, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netdyno.model.trial.AFTER_CLOSED_S", 0.4)
+    cell = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
+    warmup = Warmup(seconds=0.3, measured_s=0.2, steady=True, closed=True)
+    context = msgspec.structs.replace(context, warmups={key(cell): warmup})
+    if in_turns:
+        (trial,) = run_in_turns([(cell, contestant)], OPEN, context)
+    else:
+        trial = run_trial(cell, OPEN, contestant, context)
+    log = context.folder / trial.log
+    arrivals = read_arrivals(log)  # one of a closed loop is the closing check; in turns the load's are logged last
+    assert arrivals == (["closed", "closed", "poisson"] if in_turns else ["closed", "poisson", "closed"])
+    assert "--duration 300ms" in log.read_text()
+    assert in_turns or "--warmup 400ms" in log.read_text()
+    assert {audit.name: audit.passed for audit in trial.audits}["server_totals"]
+    assert warm_up.estimate_added_s([cell], {"echo": OPEN}, context.warmups) == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(
+    ("program", "mode", "reason"),
+    [
+        ("FAKE_LOAD", "check_fails", "the closed loop before its load failed: "),
+        ("FAKE_SERVER", "dies_under_load", "the server ended with "),
+    ],
+)
+def test_what_fails_in_the_closed_loop_fails_the_trial(
+    program: str,
+    mode: str,
+    reason: str,
+    contestant: Contestant,
+    context: TrialContext,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(program, mode)
+    cell = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
+    warmup = Warmup(seconds=0.3, measured_s=0.2, steady=True, closed=True)
+    trial = run_trial(cell, OPEN, contestant, msgspec.structs.replace(context, warmups={key(cell): warmup}))
+    assert trial.status == "failed"
+    assert trial.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"arrivals": "closed", "rate": None},
+        {"workload": "chat"},
+        {"client": "another"},
+        {"workload": "web", "chunks": 3},
+        {"metric": "memory"},
+        {"then_by": ("memory",)},
+        {"connect_rate": "when-due"},
+        {"requests_per_connection": 1},
+        {"workload": "http", "path": ("/",), "method": "POST"},
+        {"workload": "http", "path": ("/",), "data": "x"},
+        {"link": "wan", "link_delay_s": 0.02},
+        {"service_time_s": 0.002},
+    ],
+)
+def test_other_loads_have_none_before_them(
+    changed: dict[str, object], contestant: Contestant, context: TrialContext
+) -> None:
+    def needs(scenario: Scenario, place: TrialContext = context) -> bool:
+        return warm_up.needs_closed_loop(scenario, settings(scenario, {}), contestant, place)
+
+    assert needs(OPEN)
+    assert needs(msgspec.structs.replace(OPEN, workload="http", path=("/",), method="GET"))
+    assert not needs(msgspec.structs.replace(OPEN, **changed))
+    assert not needs(OPEN, msgspec.structs.replace(context, network=Network((), (), Path("/proc/net"))))
 
 
 def test_a_server_whose_cost_never_settles_has_all_that_there_is_and_it_is_stated(

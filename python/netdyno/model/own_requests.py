@@ -150,6 +150,11 @@ class OwnRequests(Frozen, kw_only=True):
         """Whether the user says what is requested. netdyno's own servers then have no right reply."""
         return bool(self.path) or self.send is not None
 
+    @property
+    def may_change_state(self) -> bool:
+        """Whether a server may have another state after these requests."""
+        return self.send is not None or self.data is not None or self.method not in (None, "GET", "HEAD")
+
 
 NAMES = tuple(OwnRequests.__struct_fields__)
 HTTP = ("path", "method", "header", "data", "expect_status", "verify")

@@ -27,14 +27,26 @@ Status = Literal["valid", "struck_out", "skipped", "failed", "faulty", "made_aga
 """The first four are stored. The others follow from the audits of the whole run (outcomes.judged)."""
 
 
+AFTER_CLOSED_S = 2.0
+"""The load of a trial before its window, in seconds, where a closed loop came first: requests that come one by one cost
+a JIT's code more for so long (docs/adr/warm-up.md)."""
+
+
 class Warmup(Frozen):
     """The warm-up of a server with a JIT, measured before the first block: the seconds of load after which the cost of
     a message stays the same, its compiler's work included. Not `steady`: that was not seen within the available time.
-    `seconds` is the warm-up of its trials, unless their scenario has more."""
+    `seconds` is the warm-up of its trials, unless their scenario has more. `closed`: it is a closed loop of its own,
+    before the load of a trial, which is an open loop."""
 
     seconds: float
     measured_s: float
     steady: bool
+    closed: bool = False
+
+    @property
+    def of_load_s(self) -> float:
+        """The least seconds of a trial's own load before its window."""
+        return AFTER_CLOSED_S if self.closed else self.seconds
 
 
 class Slice(Frozen):

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.model.run import Run
-from netdyno.model.trial import Trial
+from netdyno.model.trial import Trial, Warmup
 from netdyno.present.prose import notices
 from netdyno.present.prose.verdict import list_caveats
 from netdyno.present.terminal.table import render
@@ -71,3 +71,10 @@ def test_it_is_reported_with_the_worst_trial_in_the_table_and_in_the_report() ->
 )
 def test_it_is_silent_where(why: str, shares: tuple[int, ...]) -> None:
     assert sentences(run_with(shares, shares)) == (), why
+
+
+def test_it_is_silent_where_others_had_connected_before_the_load() -> None:
+    run = run_with((9, 2), (9, 2))
+    assert sentences(run)
+    warmup = Warmup(seconds=2.0, measured_s=1.0, steady=True, closed=True)
+    assert sentences(replace(run, trials=tuple(replace(trial, warmup=warmup) for trial in run.trials))) == ()

@@ -71,12 +71,22 @@ def test_a_trial_by_hand_has_the_warm_up_of_the_trial() -> None:
     assert any("--warmup 3s" in command.line for command in repeat.list_commands(analysis))
 
 
+def test_a_closed_loop_before_it_is_a_command_of_its_own() -> None:
+    closed = replace(SHORT, closed=True)
+    trial = next(trial for trial in run_with(closed).trials if trial.warmup is not None)
+    warming, load = repeat.list_commands(replace(analysed(made_run()), example=trial))[-2:]
+    assert warming.purpose == "One trial by hand: its warm-up"
+    assert "--arrivals closed" in warming.line
+    assert "--duration 3s" in warming.line
+    assert "--warmup 2s" in load.line
+
+
 def test_programs_read_them_level_by_level() -> None:
     document: Any = findings_json.make_document(analyse(run_with(SHORT, LONG)))
     assert document["questions"][0]["warmups"][0] == {
         "contestant": EPOLL,
         "each": [
-            {"seconds": 3.0, "measured_s": 2.0, "steady": True},
-            {"seconds": 4.25, "measured_s": 3.0, "steady": True},
+            {"seconds": 3.0, "measured_s": 2.0, "steady": True, "closed": False},
+            {"seconds": 4.25, "measured_s": 3.0, "steady": True, "closed": False},
         ],
     }

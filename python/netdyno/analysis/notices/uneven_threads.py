@@ -48,12 +48,12 @@ def find_uneven(scenario: Scenario, ranked: Sequence[TrialWithLoad]) -> tuple[Un
 
 
 def _compute_spread(scenario: Scenario, counted: TrialWithLoad) -> _Spread | None:
-    """Return the spread of a trial; None where its connections belong to no thread. Those of the closing check are
-    taken off the busiest thread."""
+    """Return the spread of a trial; None where its connections belong to no thread, or some came before its load. Those
+    of the closing check are taken off the busiest thread."""
     trial, load = counted
     shares = trial.server.connections_per_thread if trial.server is not None else ()
     connections = load.connections.established
-    if not shares or not connections:
+    if not shares or not connections or (trial.warmup and trial.warmup.closed):
         return None
     most = max(shares) - max(sum(shares) - connections, 0)
     even = math.ceil(connections / len(shares))

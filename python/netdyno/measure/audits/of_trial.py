@@ -121,6 +121,17 @@ def with_failed_connects(own: Sequence[Audit], load: LoadResult) -> tuple[Audit,
     )
 
 
+def with_earlier(own: Sequence[Audit], earlier: Sequence[LoadResult]) -> tuple[Audit, ...]:
+    """Replace audits of a load's replies that passed by those of earlier loads that failed."""
+    failed = {
+        audit.name: msgspec.structs.replace(audit, detail=f"before its load: {audit.detail}")
+        for load in earlier
+        for audit in load.audits
+        if audit.name in outcomes.WRONG and not audit.passed
+    }
+    return tuple(failed.get(audit.name, audit) if audit.passed else audit for audit in own)
+
+
 def server_totals(
     totals: Mapping[str, int], loads: Sequence[LoadResult], ended: str, *, failed_connects: bool = False
 ) -> Audit:

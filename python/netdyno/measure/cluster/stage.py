@@ -167,7 +167,7 @@ class Stage:
         self._look(_count_client_hosts(scenario, cell.levels))
         began = time.monotonic()
         limit_s = (
-            plan.estimate_trial_seconds(settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)) + BEYOND_S
+            plan.estimate_trial_seconds(settings(scenario, cell.levels, warmup.of_load_s if warmup else 0.0)) + BEYOND_S
         )
         request = TrialRequest(ground=self._ground, cell=cell, scenario=scenario, warmup=warmup)
         try:

@@ -190,7 +190,16 @@ def build_closed_command(
     generator: Sequence[str], endpoint: str, settings: Settings, patience_s: float, *, reconnects: bool
 ) -> list[str]:
     """Return the same requests over all connections of a cell that send, as fast as they are answered."""
-    closed = structs.replace(
+    closed = close_loop(
+        structs.replace(settings, connect_rate="burst", connect_timeout_s=patience_s, timeout_s=patience_s),
+        FIRST_DURATION_S,
+    )
+    return build_load_command(generator, endpoint, closed, seed=1, reconnects=reconnects)
+
+
+def close_loop(settings: Settings, duration_s: float) -> Settings:
+    """Return the settings of the same requests over all connections that send, as fast as they are answered."""
+    return structs.replace(
         settings,
         arrivals="closed",
         rate=None,
@@ -198,13 +207,9 @@ def build_closed_command(
         burst_rate=None,
         connections=settings.speakers,
         busy_connections=None,
-        connect_rate="burst",
-        connect_timeout_s=patience_s,
-        timeout_s=patience_s,
         warmup_s=0.0,
-        duration_s=FIRST_DURATION_S,
+        duration_s=duration_s,
     )
-    return build_load_command(generator, endpoint, closed, seed=1, reconnects=reconnects)
 
 
 def _format_server(

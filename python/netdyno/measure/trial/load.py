@@ -172,10 +172,11 @@ def connect_limit_s(settings: Settings) -> float:
 
 
 def check(
-    command: Sequence[str], settings: Settings, context: TrialContext, log: TrialLog
+    command: Sequence[str], settings: Settings, context: TrialContext, log: TrialLog, *, lasts_s: float = 0.0
 ) -> tuple[LoadResult | None, str]:
-    """Check the server once more, over fresh connections; return the result, or why there is none."""
-    limit_s = CHECK_CONNECTS_S + settings.timeout_s + context.slack_s
+    """Send the server requests beside its load, over fresh connections, for at least `lasts_s`; return the result, or
+    why there is none."""
+    limit_s = CHECK_CONNECTS_S + lasts_s + settings.timeout_s + context.slack_s
     try:
         with (
             prepare_result_file(context) as result,

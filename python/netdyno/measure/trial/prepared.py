@@ -88,7 +88,7 @@ def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, context: Tri
         return base
     path = log_path(cell)
     warmup = context.warmups.get(key(cell))
-    cell_settings = adapt_to_server(settings(scenario, cell.levels, warmup.seconds if warmup else 0.0), contestant)
+    cell_settings = adapt_to_server(settings(scenario, cell.levels, warmup.of_load_s if warmup else 0.0), contestant)
     available = count_server_cores(apply_placement(context.pinning, cell_settings.placement))
     if isinstance(cell_settings.server_cores, int) and cell_settings.server_cores > available:
         return record_skip(

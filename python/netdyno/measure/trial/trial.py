@@ -52,6 +52,7 @@ from netdyno.measure.trial.serving import (
     start_server,
     wait_ready,
 )
+from netdyno.measure.trial.warm_up import warm_up_closed
 from netdyno.measure.trial.window import Watch, WindowLostError
 from netdyno.measure.trial.write_only import measure_writes
 from netdyno.model import outcomes, transports
@@ -138,6 +139,7 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
             group=group,
         )
         first = _request_first(prepared, ready, network) if prepared.measures_start else None
+        before = (first,) if first else warm_up_closed(prepared, ready, server, watch, network)
         program, command = load_program(cell, cell_settings, contestant, ready, context)
         command = [*network.load, *command, "--linger", LINGER]
         load = generate.measure(program, command, cell_settings, server, watch, context, log)
@@ -151,11 +153,11 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
     relay = network.relay.end() if network.relay else None
     observed = _find_observation(watch, load, closing)
     machine = watch.machine()
-    judged = judge(prepared, ready, load, closing, observed, machine, left_programs, first=first, paced=network.paced)
+    judged = judge(prepared, ready, load, closing, observed, machine, left_programs, before=before, paced=network.paced)
     if relay:
         judged = (*judged, audits.link(relay, cell_settings.link_delay_s))
     if questions is not None:
-        judged = (*judged, audits.backend(questions, _list_loads(load, closing, first)))
+        judged = (*judged, audits.backend(questions, _list_loads(load, closing, before)))
     return TrialMeasurements(
         load=load,
         server=observed if ready.observed else None,
@@ -190,9 +192,9 @@ def _describe_start(ready: ReadyLine, used_s: float, first: LoadResult) -> Start
     return Starting(ready_s=ready.ready_s, first_answer_s=ready.ready_s + answer_s, cpu_s=used_s)
 
 
-def _list_loads(load: LoadResult, closing: ClosingCheck, first: LoadResult | None) -> list[LoadResult]:
+def _list_loads(load: LoadResult, closing: ClosingCheck, before: Sequence[LoadResult]) -> list[LoadResult]:
     """Return all loads that reached the server."""
-    return [result for result in (first, load, closing.check) if result is not None]
+    return [*before, load, *((closing.check,) if closing.check is not None else ())]
 
 
 @contextmanager
@@ -293,18 +295,18 @@ def judge(
     machine: MachineObservation | None,
     left_programs: Sequence[str],
     *,
-    first: LoadResult | None = None,
+    before: Sequence[LoadResult] = (),
     paced: bool = False,
     overruns_s: Sequence[float] = (),
 ) -> tuple[Audit, ...]:
     """Return the audits of a measured load and of its server. `left_programs`: the names of programs that the server
-    left behind. `first`: the result of its first request. `overruns_s`: the time by which each of its slices was too
-    long."""
+    left behind. `before`: the results of requests before the load. `overruns_s`: the time by which each of its slices
+    was too long."""
     cell_settings, contestant = prepared.settings, prepared.contestant
     context = prepared.context
     left_by_stand_in = closing.totals.get(LEFT_BEHIND, 0) if contestant.has_stand_in else 0
     judged = [
-        *_judge_load(cell_settings, load),
+        *audits.with_earlier(_judge_load(cell_settings, load), before),
         audits.completed(load),
         audits.killed(closing.ended) if closing.ended == describe_exit(KILLED) else audits.died(closing.ended),
         audits.left_behind(left_programs, left_by_stand_in),
@@ -312,7 +314,7 @@ def judge(
         *_judge_observation(observed, load, ready, cell_settings),
         *audits.foreign_load(machine, context.foreign_load, paced=paced, neighbour=context.neighbour),
     ]
-    loads = _list_loads(load, closing, first)
+    loads = _list_loads(load, closing, before)
     counted = cell_settings.failed_connects == "count"
     totals = {name: value for name, value in closing.totals.items() if name != LEFT_BEHIND}
     judged += audits.strangers(totals, loads, closing.connected, failed_connects=counted)

@@ -40,6 +40,7 @@ from netdyno.measure.trial.prepared import (
 )
 from netdyno.measure.trial.serving import start_server, wait_ready
 from netdyno.measure.trial.trial import check_and_end, judge, lengthen_warmup, read_observation, watch_server
+from netdyno.measure.trial.warm_up import warm_up_closed
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
@@ -268,6 +269,7 @@ class Contender:
         self._ready = wait_ready(self.server, self._lines, context, contestant, MACHINE)
         self.prepared = lengthen_warmup(self.prepared, self._ready)
         self.watch = watch_server(self.prepared, self._ready, self.server, MACHINE)
+        self._before = warm_up_closed(self.prepared, self._ready, self.server, self.watch, MACHINE)
         self._kernel_ready = self._kernel_warm = self.watch.take_kernel()
         division = self.division
         sliced = msgspec.structs.replace(settings, warmup_s=division.skipped_s, duration_s=division.measured_s)
@@ -382,6 +384,7 @@ class Contender:
                 observed,
                 turns.machine,
                 left_programs,
+                before=self._before,
                 overruns_s=[reading.overrun_s for reading in self._read_in_kept()],
             ),
             turns.audit(),

@@ -18,12 +18,15 @@ from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.backend import NoBackendError, start_backend
+from netdyno.measure.trial.command import adapt_to_server, close_loop
 from netdyno.measure.trial.context import Key, TrialContext, key
-from netdyno.measure.trial.prepared import find_limits, load_program, log_path
-from netdyno.measure.trial.serving import build_networked_command, wait_ready
+from netdyno.measure.trial.prepared import PreparedTrial, find_limits, load_program, log_path
+from netdyno.measure.trial.serving import ReadyLine, build_networked_command, wait_ready
+from netdyno.measure.trial.window import Watch
 from netdyno.model import transports
-from netdyno.model.contestant import Contestant
+from netdyno.model.contestant import GENERATOR, Contestant, stands_already
 from netdyno.model.experiment import Scenario
+from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings
 from netdyno.model.trial import Trial, Warmup
 from netdyno.question import blocks, plan
@@ -105,6 +108,8 @@ def describe_warmups(contestant: str, where: str, warmups: Sequence[Warmup]) -> 
     """Describe the warm-up in a scenario, at one level or several, in a line. Pure."""
     lengths = sorted({f"{warmup.seconds:.1f}" for warmup in warmups}, key=float)
     span = f"{lengths[0]} to {lengths[-1]} s" if len(lengths) > 1 else f"{lengths[0]} s"
+    if all(warmup.closed for warmup in warmups):
+        span += " of a closed loop before its load, which its memory includes,"
     if all(warmup.steady for warmup in warmups):
         return f"warm-up of {contestant}: {span} in {where}, measured"
     still = f"the cost of a message had not settled after {LIMIT_S:g} s, so its JIT is part of its figures"
@@ -124,17 +129,70 @@ def carry_over(cell: Cell, context: TrialContext) -> TrialContext:
 def estimate_added_s(cells: Iterable[Cell], scenarios: Mapping[str, Scenario], warmups: Mapping[Key, Warmup]) -> float:
     """Return the seconds that the measured warm-ups add to these cells. Pure."""
     return sum(
-        max(0.0, warmups[key(cell)].seconds - settings(scenarios[cell.scenario], cell.levels).warmup_s)
+        max(0.0, warmup.of_load_s - settings(scenarios[cell.scenario], cell.levels).warmup_s)
+        + (warmup.seconds if warmup.closed else 0.0)
         for cell in cells
-        if key(cell) in warmups
+        if (warmup := warmups.get(key(cell))) is not None
     )
+
+
+def needs_closed_loop(scenario: Scenario, settings: Settings, contestant: Contestant, context: TrialContext) -> bool:
+    """Whether a warm-up is a closed loop before the trial's own load: an open loop of single requests has too few of
+    them to show a JIT what to compile. Not where it would change what is measured or what the server stores, where the
+    generator has none, and where it would be slower. Pure."""
+    return (
+        settings.arrivals != "closed"
+        and settings.client == GENERATOR
+        and settings.workload != "chat"
+        and settings.chunks is None
+        and settings.requests_per_connection is None
+        and settings.connect_rate != "when-due"
+        and not settings.may_change_state
+        and not scenario.measures_start
+        and "memory" not in (scenario.metric, *scenario.then_by)
+        and not transports.of(contestant).messages
+        and not stands_already(contestant)
+        and not context.is_load_elsewhere
+        and _is_faster_closed(settings)
+    )
+
+
+def _is_faster_closed(settings: Settings) -> bool:
+    """Whether a closed loop sends more messages than the rate, if a server needs no time of its own."""
+    rate_hz = settings.rate or (settings.rate_per_connection or 0) * settings.speakers
+    return rate_hz * (settings.service_time_in_all_s + 2 * settings.link_delay_s) < settings.speakers
+
+
+def warm_up_closed(
+    prepared: PreparedTrial, ready: ReadyLine, server: Process, watch: Watch, network: Network
+) -> tuple[LoadResult, ...]:
+    """Send the requests of a trial in a closed loop for as long as its warm-up says; return their result, or nothing
+    where it says nothing. Raises TrialError where they failed."""
+    warmup = prepared.base.warmup
+    if warmup is None or not warmup.closed:
+        return ()
+    context = prepared.context
+    closed = close_loop(prepared.settings, warmup.seconds)
+    _, command = load_program(prepared.cell, closed, prepared.contestant, ready, context)
+    limit_s = warmup.seconds + generate.connect_limit_s(closed)
+    result, why = generate.check([*network.load, *command], closed, context, prepared.log, lasts_s=limit_s)
+    if result is None or result.messages.received == 0:
+        reason = why or "no right reply"
+        raise generate.name_end(TrialError(f"the closed loop before its load failed: {reason}"), server)
+    watch.warmed_up()
+    return (result,)
 
 
 def _measure_alone(kind: CellKind, scenario: Scenario, contestant: Contestant, context: TrialContext) -> Warmup | None:
     """Measure one kind; None where that fails. Raises NoJitError."""
     # The load reports its progress within its window only, and nothing at its end.
-    load_settings = msgspec.structs.replace(
-        settings(scenario, kind.levels), warmup_s=0.0, duration_s=LIMIT_S + SLICE_S, burst_rate=None
+    of_trial = adapt_to_server(settings(scenario, kind.levels), contestant)
+    is_closed = needs_closed_loop(scenario, of_trial, contestant, context)
+    lasts_s = LIMIT_S + SLICE_S
+    load_settings = (
+        close_loop(of_trial, lasts_s)
+        if is_closed
+        else msgspec.structs.replace(of_trial, warmup_s=0.0, duration_s=lasts_s, burst_rate=None)
     )
     if load_settings.link_words in context.bad_links:
         return None
@@ -150,7 +208,7 @@ def _measure_alone(kind: CellKind, scenario: Scenario, contestant: Contestant, c
         log.note(f"not measured: {failure}")
         return None
     log.note(f"warm-up: {warmup}")
-    return warmup
+    return warmup and msgspec.structs.replace(warmup, closed=is_closed)
 
 
 def _observe_warmup(

@@ -102,6 +102,10 @@ class Watch(LoadListener):
         self._group = group
         self._quota_uses: list[QuotaUse | None] = []
 
+    def warmed_up(self) -> None:
+        """Count what the kernel counts from here on, not in a closed loop before the load."""
+        self._kernel = [self.take_kernel()]
+
     def connected(self) -> None:
         """Schedule a scan and the rehearsal: the load begins within milliseconds, with its warm-up."""
         now = time.monotonic()

@@ -10,7 +10,7 @@ import msgspec
 
 from netdyno.analysis.found.run import Analysis
 from netdyno.kit.paths import ENTRY
-from netdyno.measure.trial.command import BACKEND_BY_HAND, build_user_commands
+from netdyno.measure.trial.command import BACKEND_BY_HAND, build_user_commands, close_loop
 from netdyno.model import own_requests
 from netdyno.model.contestant import About, Own, list_settings
 from netdyno.model.experiment import Experiment
@@ -53,21 +53,26 @@ POSTGRESQL = ".venv/bin/python -m netdyno.measure.trial.postgresql"
 
 def _build_trial_commands(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[RepeatCommand, ...]:
     scenario = next(scenario for scenario in analysis.requested.scenarios if scenario.name == trial.scenario)
-    cell_settings = settings(scenario, trial.levels, trial.warmup.seconds if trial.warmup else 0.0)
+    cell_settings = settings(scenario, trial.levels, trial.warmup.of_load_s if trial.warmup else 0.0)
     endpoint, difference = _find_endpoint(load.plan.url, cell_settings)
     server, client = build_user_commands(trial, endpoint, cell_settings, load.plan.seed)
     program = POSTGRESQL if cell_settings.asks_postgresql else f"{ENTRY} serve calibration --workload rpc"
     backend = f"{program} --listen tcp://{BACKEND_BY_HAND}"
     first = (RepeatCommand("One trial by hand: the backend", backend),) if cell_settings.has_backend else ()
-    loading = RepeatCommand(f"One trial by hand{difference}: its load", shlex.join(client))
+    warming: tuple[RepeatCommand, ...] = ()
+    if trial.warmup and trial.warmup.closed:
+        closed = close_loop(cell_settings, trial.warmup.seconds)
+        _, command = build_user_commands(trial, endpoint, closed, load.plan.seed)
+        warming = (RepeatCommand(f"One trial by hand{difference}: its warm-up", shlex.join(command)),)
+    loading = (*warming, RepeatCommand(f"One trial by hand{difference}: its load", shlex.join(client)))
     for contestant in analysis.about:
         if contestant.name == trial.contestant and contestant.own is not None:
             if contestant.own.address:
-                return (loading,)
+                return loading
             server = stand_in.fill_in(
                 shlex.split(contestant.own.command), *stand_in.place(endpoint.partition(AT_FILE)[0])
             )
-    return *first, RepeatCommand(f"One trial by hand{difference}: the server", shlex.join(server)), loading
+    return *first, RepeatCommand(f"One trial by hand{difference}: the server", shlex.join(server)), *loading
 
 
 def _find_endpoint(url: str, cell_settings: Settings) -> tuple[str, str]:

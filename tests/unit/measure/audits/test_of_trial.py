@@ -19,6 +19,7 @@ from netdyno.measure.audits.of_trial import (
     server_alive,
     server_totals,
     strangers,
+    with_earlier,
     with_failed_connects,
 )
 from netdyno.model.load_result import Audit, ClientReport, GeneratorThread, LoadResult, Requests
@@ -57,6 +58,16 @@ def test_a_false_or_missing_answer_is_not_alive() -> None:
 def test_speed_says_nothing_about_being_alive() -> None:
     slow = msgspec.structs.replace(LOAD, audits=(Audit(name="little", passed=False, detail="N is not X*R"),))
     assert server_alive(slow, "").passed
+
+
+def test_wrong_replies_before_the_load_are_the_servers_too() -> None:
+    corrupt = Audit(name="verification", passed=False, detail="1 corrupt")
+    earlier = msgspec.structs.replace(LOAD, audits=(corrupt, Audit(name="little", passed=False, detail="N is not X*R")))
+    (judged,) = with_earlier(LOAD.audits, [earlier])
+    assert (judged.name, judged.passed, judged.detail) == ("verification", False, "before its load: 1 corrupt")
+    worse = (msgspec.structs.replace(corrupt, detail="9 corrupt"),)
+    assert with_earlier(worse, [earlier]) == worse
+    assert with_earlier(LOAD.audits, [LOAD]) == LOAD.audits
 
 
 def test_totals_that_agree_pass() -> None:
