@@ -34,10 +34,14 @@ SLOWLY = ("--connect-rate", "20")
 SHORT = ("--warmup", "20ms", "--duration", "200ms", "--json", "-")
 
 
+SILENCE_S = 0.5
+MOST_TRIES = 5
+
+
 @dataclass
 class OneThreadRoom:
     """A chat server of one thread, which notes the order of what happens: `accepted`, or a number of messages. After
-    two clients it accepts no other before these have said `waits_for` messages."""
+    two clients it accepts no other before these have said `waits_for` messages, or nothing for SILENCE_S."""
 
     listener: socket.socket
     waits_for: int = 0
@@ -53,7 +57,10 @@ class OneThreadRoom:
         with selectors.DefaultSelector() as selector:
             selector.register(self.listener, selectors.EVENT_READ)
             while True:
-                for key, _ in selector.select():
+                events = selector.select(SILENCE_S)
+                if not events and self.listener not in selector.get_map():
+                    selector.register(self.listener, selectors.EVENT_READ)
+                for key, _ in events:
                     if key.fileobj is self.listener:
                         try:
                             client, _ = self.listener.accept()
@@ -148,12 +155,16 @@ def test_what_is_sent_before_the_load_is_in_its_bytes_and_in_no_figure(audience:
 
 @pytest.mark.calm
 def test_members_of_the_client_in_python_send_before_the_last_one_connects() -> None:
-    """One that waits to be accepted fills the queue; the SYN of the next one is repeated after a second."""
+    """One that waits to be accepted fills the queue; the SYN of the next one is repeated after a second. SYNs that are
+    repeated in the same moment all come before the queue is full: then all are connected at once, and are silent."""
     client = find_by_name(discover(kind="client"), "asyncio", "client")
     least_messages = DEPTH * 100
-    with room(backlog=0, waits_for=least_messages) as made:
-        command = [*client.command, made.url, *CHAT, *SHORT, "-c", "4", "--depth", str(DEPTH), "--start", "at-once"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    for tries_left in reversed(range(MOST_TRIES)):
+        with room(backlog=0, waits_for=least_messages) as made:
+            command = [*client.command, made.url, *CHAT, *SHORT, "-c", "4", "--depth", str(DEPTH), "--start", "at-once"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        if made.said_before(2) >= least_messages or not tries_left:
+            break
     result = msgspec.json.decode(done.stdout, type=LoadResult)
     assert (result.plan.start, result.connections.established) == ("at-once", 4)
     assert made.said_before(2) >= least_messages
