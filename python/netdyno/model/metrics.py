@@ -140,6 +140,13 @@ class Metric(msgspec.Struct, frozen=True):
         return "share" if self.unit is SHARE else "ratio"
 
     @property
+    def how_of_cells(self) -> Literal["largest", "merged", "mean"]:
+        """The way from the figures of trials to that of a cell. "merged": of all messages alike."""
+        if self.largest:
+            return "largest"
+        return "merged" if self.percentile is not None or self.latency else "mean"
+
+    @property
     def is_time(self) -> bool:
         """Whether a value of it is written as a duration, such as "40ms"."""
         return self.unit in (TIME, TIME_PER_MESSAGE, TIME_PER_CHUNK)

@@ -14,7 +14,6 @@ from netdyno.analysis.found.flips import FlipFound
 from netdyno.analysis.found.notices import Company
 from netdyno.analysis.found.ranking import Axis, Score
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
-from netdyno.analysis.ranking import axes
 from netdyno.kit.statistics.flips import Crossing, LevelContrast
 from netdyno.kit.statistics.stats import Interval
 from netdyno.model.metrics import METRICS
@@ -161,7 +160,7 @@ def _convert_axis(axis: Axis, findings: ScenarioFindings) -> schema.AxisEntry:
         axis,
         unit=METRICS[axis.metric].unit.name,
         bound=axis.bound or None,
-        figure="merged" if axis.metric in axes.LATENCIES else "mean",
+        figure=METRICS[axis.metric].how_of_cells,
         scores=tuple(_convert_score(score, axis.bound, findings) for score in axis.scores),
     )
 

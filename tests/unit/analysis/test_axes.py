@@ -14,7 +14,7 @@ from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking import answers, axes
 from netdyno.kit import quantities
 from netdyno.model.base import type_level
-from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.experiment import ALSO_COUNTS, Experiment, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
@@ -198,6 +198,18 @@ def test_a_capacity_stands_alone() -> None:
 @pytest.mark.parametrize(("axis", "bound"), [("p50", ""), ("p99", "at most"), ("mean", "at most"), ("throughput", "")])
 def test_a_mean_is_a_bound_where_a_percentile_is_and_other_percentiles_are_none(axis: str, bound: str) -> None:
     assert axes._find_bound(axis, saturated=False, limited={"p99"}) == bound
+
+
+@pytest.mark.parametrize(
+    ("axis", "bound"), [("throughput", "at least"), ("recovery", "at most"), ("p99", "at most"), ("memory", "")]
+)
+def test_beside_a_limited_generator_an_axis_is_a_bound(axis: str, bound: str) -> None:
+    assert axes._find_bound(axis, saturated=True, limited=()) == bound
+
+
+def test_what_servers_are_ranked_by_has_figures_of_cells_and_a_heading() -> None:
+    for name in ALSO_COUNTS:
+        assert (METRICS[name].of_cells, bool(METRICS[name].short)) == (True, True), name
 
 
 def test_in_an_open_loop_the_service_time_of_a_cell_is_not_its_response_time() -> None:

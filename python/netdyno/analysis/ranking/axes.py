@@ -18,7 +18,6 @@ from netdyno.model.load_result import LoadResult
 from netdyno.model.metrics import METRICS, TrialWithLoad
 from netdyno.question.capacity import CAPACITY
 
-LATENCIES = ("p50", "p99", "mean")
 SMALL_LAG, SMALL_LAG_IN_ROUNDS = 0.25, 0.5
 """The generator's own part of the shortest response time in a cell; in a round, messages leave one after the other."""
 
@@ -139,9 +138,11 @@ def fill(
 
 
 def _find_bound(axis: str, saturated: bool, limited: Collection[str]) -> BoundDirection:
-    if saturated and axis in ("throughput", "kept"):
+    at_limit = METRICS[axis].at_limit
+    if at_limit == "at_least" and saturated:
         return "at least"
-    return "at most" if axis in LATENCIES and (saturated or axis in limited or (axis == "mean" and limited)) else ""
+    is_limited = saturated or axis in limited or (axis == "mean" and limited)
+    return "at most" if at_limit == "at_most" and is_limited else ""
 
 
 def _score_axis(
