@@ -156,7 +156,9 @@ def assert_differences_are_of_different_ranks(findings: ScenarioFindings) -> int
     text, stated = verdict.answer(findings).sentence, 0
     first = (findings.decision.taken or findings.decision.front)[0]
     own = findings.axes[0]
-    if won := re.match(r"Take (\S+): it has the .*?(?:above|below|that of) (\S+), the next", text):
+    won = re.match(r"Take (\S+)(?: \([^)]*lost\))?: it has the .*?(?:above|below|that of) (\S+), the next", text)
+    assert bool(won) == (findings.decision.verdict == "winner"), text
+    if won:
         assert rank(own, won[1]) < rank(own, won[2])
         assert [name for name in findings.decision.among if rank(own, name) == rank(own, won[1])] == [won[1]]
         stated += 1
