@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from netdyno.kit import quantities
-from netdyno.model.contestant import MANIFEST_OPTIONS, Contestant
+from netdyno.model.contestant import Contestant
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, sides_of_factor
 
@@ -20,14 +20,13 @@ MESSAGE_SERVER_OPTIONS = ("peers", "peer-timeout", "socket-buffer")
 ZMQ_SERVER_OPTIONS = ("io-threads", "hwm")
 OWN_SENDING_OPTIONS = ("deliveries",)
 """Options of servers that make the system calls themselves; over ZeroMQ, libzmq does and joins messages itself."""
-SOME_SERVERS_OPTIONS = (
+SOME_TRANSPORTS_OPTIONS = (
     *STREAM_SERVER_OPTIONS,
     *OWN_SENDING_OPTIONS,
     *MESSAGE_SERVER_OPTIONS,
     *ZMQ_SERVER_OPTIONS,
-    *MANIFEST_OPTIONS,
 )
-"""Options that exist over some transports only, or in some servers."""
+"""Options that exist over some transports only."""
 STREAM_LOAD_OPTIONS = {
     "nodelay": "on",
     "write-mode": "gathered",

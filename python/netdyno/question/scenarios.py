@@ -34,15 +34,13 @@ from netdyno.model.options import (
     read_level,
     settings,
 )
-from netdyno.model.transports import SOME_SERVERS_OPTIONS
+from netdyno.model.transports import SOME_TRANSPORTS_OPTIONS
 from netdyno.question.capacity import CAPACITY, check_capacity
 from netdyno.question.request_files import insert_files
 
-NOT_LEFT_TO_EACH = ("accept", "busy-poll", "pool", "read-mode", "sigpipe", "tls")
-WHERE_POSSIBLE = ("threads", *(option for option in SOME_SERVERS_OPTIONS if option not in NOT_LEFT_TO_EACH))
-"""The options that only some servers have, and that a comparison may still leave to each (transports.py): not
-encryption, which concerns the load as well, nor what a client may do to the server, nor a backend, without which the
-work is another, nor how some servers accept, wait and read."""
+WHERE_POSSIBLE = ("threads", "application-tick", *SOME_TRANSPORTS_OPTIONS)
+"""The options that only some servers have, and that a comparison may leave to each. It may not so leave what else a
+manifest names: without it the work is another."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
 ASKS_BACKEND = ("rpc", "http")
 """The workloads whose requests can ask a backend."""
