@@ -32,7 +32,7 @@ _CPP_FOLDERS = (
     "tests/support",
 )
 _CPP_SUFFIXES = (".cpp", ".hpp", ".cc", ".h")
-_CONFORMANCE = ("tests/contract/tcp", "tests/contract/messages", "tests/contract/clients")
+_CONFORMANCE = tuple(f"tests/contract/{suite}" for suite in ("tcp", "messages", "web", "grpc", "clients"))
 AGAINST_ALL = ("--all",)
 """The option of tests/conftest.py with which every conformance test runs against every contestant."""
 _QUICK = ("tests/unit", "tests/project", "tests/contract")
@@ -249,8 +249,7 @@ def list_programs(names: Sequence[str], everyone: Mapping[ContestantKind, Sequen
 
 
 def run_conformance(names: Sequence[str], pytest_arguments: Sequence[str]) -> int:
-    """Run the suites over servers (of streams, and of messages) and over clients, for the named contestants or for all.
-    Returns pytest's exit code."""
+    """Run the suites over servers and over clients, for the named contestants or for all. Returns pytest's exit code."""
     chosen = [argument for name in names for argument in ("--contestant", name)] or AGAINST_ALL
     command = (sys.executable, "-m", "pytest", *_CONFORMANCE, *chosen, *pytest_arguments)
     return subprocess.run(command, cwd=ROOT, check=False).returncode

@@ -77,7 +77,7 @@ def test_every_suite_over_contestants_is_run_for_those_that_are_named(monkeypatc
     assert commands[0][-5:] == ("--contestant", "a", "--contestant", "b", "-x")
     run_conformance([], [])
     assert commands[1][-1] == "--all"
-    suites = {path.parent for path in (ROOT / "tests").glob("contract/*/conftest.py") if "targets(" in path.read_text()}
+    suites = {path.parent for path in (ROOT / "tests").glob("contract/*/conftest.py") if "metafunc" in path.read_text()}
     assert set(commands[0][3:-5]) == {str(suite.relative_to(ROOT)) for suite in suites}
 
 
