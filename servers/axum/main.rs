@@ -89,5 +89,5 @@ fn main() -> std::io::Result<()> {
         .worker_threads(threads)
         .enable_all()
         .build()?
-        .block_on(serve(arguments[1].clone()))
+        .block_on(async { tokio::spawn(serve(arguments[1].clone())).await.expect("it does not panic") })
 }

@@ -16,20 +16,31 @@ async function* stream(stamp, chunks, every, size) {
   }
 }
 
-async function answer(request) {
-  const { pathname, searchParams } = new URL(request.url);
-  if (pathname === '/items') {
-    return Response.json(request.method === 'POST' ? (await request.arrayBuffer()).byteLength : ITEMS);
-  }
-  const us = (name) => parseInt(searchParams.get(name) ?? '0', 10);
-  if (us('chunks') > 0) {
-    const body = stream(pathname.slice(1), us('chunks'), us('every') / 1000, us('size'));
-    return new Response(body, { headers: { 'Content-Type': 'text/event-stream' } });
-  }
-  if (us('wait') > 0) await Bun.sleep(us('wait') / 1000);
-  burn(us('cpu'));
-  const body = pathname.slice(1).padEnd(Number(searchParams.get('size')), 'x');
-  return new Response(body, { headers: { 'Content-Type': 'text/plain' } });
+function finish(stamp, us, size) {
+  burn(us);
+  return new Response(stamp.padEnd(size, 'x'), { headers: { 'Content-Type': 'text/plain' } });
 }
 
-Bun.serve({ hostname: Bun.argv[2], port: Number(Bun.argv[3]), fetch: answer });
+function answer(request) {
+  const { url, params: { stamp } } = request;
+  const query = new URLSearchParams(url.slice(url.indexOf('?') + 1));
+  const find = (name) => parseInt(query.get(name) ?? '0', 10);
+  const size = find('size');
+  if (find('chunks') > 0) {
+    const body = stream(stamp, find('chunks'), find('every') / 1000, size);
+    return new Response(body, { headers: { 'Content-Type': 'text/event-stream' } });
+  }
+  const wait = find('wait');
+  if (wait === 0) return finish(stamp, find('cpu'), size);
+  return Bun.sleep(wait / 1000).then(() => finish(stamp, find('cpu'), size));
+}
+
+const routes = {
+  '/items': {
+    GET: () => Response.json(ITEMS),
+    POST: async (request) => Response.json((await request.arrayBuffer()).byteLength),
+  },
+  '/:stamp': answer,
+};
+
+Bun.serve({ hostname: Bun.argv[2], port: Number(Bun.argv[3]), routes });

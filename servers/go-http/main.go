@@ -2,6 +2,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -14,7 +15,12 @@ import (
 	"time"
 )
 
-const items = `[{"id":1,"name":"one"},{"id":2,"name":"two"},{"id":3,"name":"three"}]`
+type item struct {
+	ID   int    `json:"id"`
+	Name string `json:"name"`
+}
+
+var items = []item{{1, "one"}, {2, "two"}, {3, "three"}}
 
 // Busy by the clock: Go moves goroutines between threads, so there is no CPU clock of one.
 func burn(duration time.Duration) {
@@ -69,7 +75,7 @@ func answerItems(writer http.ResponseWriter, request *http.Request) {
 		fmt.Fprint(writer, len(body))
 		return
 	}
-	io.WriteString(writer, items)
+	json.NewEncoder(writer).Encode(items)
 }
 
 func main() {

@@ -2,10 +2,11 @@
 'use strict';
 
 const http = require('node:http');
+const querystring = require('node:querystring');
 
-const ITEMS = JSON.stringify([{ id: 1, name: 'one' }, { id: 2, name: 'two' }, { id: 3, name: 'three' }]);
+const ITEMS = [{ id: 1, name: 'one' }, { id: 2, name: 'two' }, { id: 3, name: 'three' }];
 
-// Busy by the clock, as JavaScript has no CPU clock of a thread.
+// Busy by the clock, as Node.js 20 has no CPU clock of a thread.
 function burn(us) {
   const end = performance.now() + us / 1000;
   while (performance.now() < end);
@@ -17,21 +18,27 @@ function reply(response, type, body) {
 }
 
 function answerItems(request, response) {
-  if (request.method !== 'POST') return reply(response, 'application/json', ITEMS);
+  if (request.method !== 'POST') return reply(response, 'application/json', JSON.stringify(ITEMS));
   let length = 0;
   request.on('data', (piece) => { length += piece.length; });
   request.on('end', () => reply(response, 'application/json', `${length}`));
 }
 
-// A timer counts whole milliseconds and may come a little early; then there is another one.
+// Calls back at a moment. A timer counts whole milliseconds and may come a little early; then there is another one.
+function waitUntil(moment, then) {
+  const left = moment - performance.now();
+  if (left > 0) setTimeout(waitUntil, Math.ceil(left), moment, then);
+  else then();
+}
+
 function stream(response, stamp, chunks, every, size) {
   response.writeHead(200, { 'Content-Type': 'text/event-stream' });
   const begin = performance.now();
   let number = 0;
   const goOn = () => {
     for (; number < chunks && !response.destroyed; number++) {
-      const left = begin + number * every - performance.now();
-      if (left > 0) return setTimeout(goOn, Math.ceil(left));
+      const due = begin + number * every;
+      if (due > performance.now()) return waitUntil(due, goOn);
       response.write(`data: ${`${stamp}${String(number).padStart(4, '0')}`.padEnd(size, 'x')}\n\n`);
     }
     return response.end();
@@ -40,17 +47,19 @@ function stream(response, stamp, chunks, every, size) {
 }
 
 function answer(request, response) {
-  const { pathname, searchParams } = new URL(request.url, 'http://localhost');
-  if (pathname === '/items') return answerItems(request, response);
-  const us = (name) => parseInt(searchParams.get(name) ?? '0', 10);
-  const chunks = us('chunks');
-  if (chunks > 0) return stream(response, pathname.slice(1), chunks, us('every') / 1000, us('size'));
+  const [path, query = ''] = request.url.split('?');
+  if (path === '/items') return answerItems(request, response);
+  const { wait = '0us', cpu = '0us', size = '0', chunks = '0', every = '0us' } = querystring.parse(query);
+  const stamp = path.slice(1);
+  if (Number(chunks) > 0) {
+    return stream(response, stamp, Number(chunks), parseInt(every, 10) / 1000, Number(size));
+  }
+  const us = parseInt(wait, 10);
   const finish = () => {
-    burn(us('cpu'));
-    reply(response, 'text/plain', pathname.slice(1).padEnd(Number(searchParams.get('size')), 'x'));
+    burn(parseInt(cpu, 10));
+    reply(response, 'text/plain', stamp.padEnd(Number(size), 'x'));
   };
-  const wait = us('wait');
-  if (wait > 0) setTimeout(finish, wait / 1000);
+  if (us > 0) waitUntil(performance.now() + us / 1000, finish);
   else finish();
 }
 

@@ -5,8 +5,7 @@ import reactor.netty.http.server.HttpServerResponse;
 import reactor.netty.resources.LoopResources;
 
 import java.net.InetSocketAddress;
-import java.time.Duration;
-import java.time.temporal.ChronoUnit;
+import java.util.concurrent.TimeUnit;
 
 /** The workload web by Reactor Netty: event loops that nothing may block. */
 public final class Main {
@@ -39,12 +38,18 @@ public final class Main {
         return stamp + "x".repeat((int) Math.max(0, findNumber(uri, "size") - stamp.length()));
     }
 
+    /** Waits on the connection's own event loop: Mono.delay would go on on a thread of another pool. */
+    private static Mono<Void> waitOnLoop(HttpServerResponse response, long microseconds) {
+        return Mono.create(sink -> response.withConnection(connection ->
+                connection.channel().eventLoop().schedule(() -> sink.success(), microseconds, TimeUnit.MICROSECONDS)));
+    }
+
     private static Mono<Void> answer(HttpServerRequest request, HttpServerResponse response) {
         String uri = request.uri();
         String stamp = request.param("stamp");
         long wait = findNumber(uri, "wait");
         Mono<String> body = wait > 0
-                ? Mono.delay(Duration.of(wait, ChronoUnit.MICROS)).map(waited -> compute(stamp, uri))
+                ? waitOnLoop(response, wait).then(Mono.fromCallable(() -> compute(stamp, uri)))
                 : Mono.fromCallable(() -> compute(stamp, uri));
         return response.header("Content-Type", "text/plain").sendString(body).then();
     }
