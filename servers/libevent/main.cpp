@@ -33,7 +33,8 @@ Base new_base(const ServerOptions& options) {
   if (!config) die("event_config_new: out of memory");
   event_config_set_flag(config.get(), EVENT_BASE_FLAG_NOLOCK);
   // A timerfd costs a system call in every turn. Without it libevent reads the kernel's coarse clock.
-  if (options.service_time.count() > 0) event_config_set_flag(config.get(), EVENT_BASE_FLAG_PRECISE_TIMER);
+  if (options.service_time.count() > 0 && options.service_kind == ServiceKind::wait)
+    event_config_set_flag(config.get(), EVENT_BASE_FLAG_PRECISE_TIMER);
   Base base{event_base_new_with_config(config.get()), event_base_free};
   if (!base) die("event_base_new: no descriptor or memory left");
   return base;

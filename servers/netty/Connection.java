@@ -36,6 +36,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
   private boolean closing; // by the session
   private boolean gone;
   private boolean flushDue;
+  private boolean reading; // what is written meanwhile leaves after the read
   private final ArrayDeque<ByteBuf> outbox = new ArrayDeque<>(); // frames for which the channel has no room
   private long waiting; // held by what is in the outbox and with the channel
   private int frameHeader; // of every frame
@@ -63,6 +64,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
   public void channelRead(ChannelHandlerContext context, Object message) {
     ByteBuf bytes = (ByteBuf) message;
     int size = bytes.readableBytes();
+    reading = true;
     if (busy) {
       int before = held == null ? 0 : held.length; // an end of the stream is read although reading pauses
       held = held == null ? new byte[size] : Arrays.copyOf(held, before + size);
@@ -73,6 +75,12 @@ final class Connection extends ChannelInboundHandlerAdapter {
       receive(shard.scratch, size);
     }
     bytes.release();
+  }
+
+  @Override
+  public void channelReadComplete(ChannelHandlerContext context) {
+    reading = false;
+    flushReplies();
   }
 
   @Override
@@ -171,6 +179,11 @@ final class Connection extends ChannelInboundHandlerAdapter {
     channel.flush();
   }
 
+  /** Of chat, the shard flushes what its members have for this one. */
+  private void flushReplies() {
+    if (flushDue && !chats && !reading) flushNow();
+  }
+
   /** Ends the input at what has arrived: that is read, and then the end. */
   void stopReceiving() {
     ((DuplexChannel) channel).shutdownInput();
@@ -192,9 +205,15 @@ final class Connection extends ChannelInboundHandlerAdapter {
     goOn();
   }
 
-  /** Carries out effects, from the first that is left, until one takes time. */
   private void goOn() {
+    carryOut();
+    flushReplies();
+  }
+
+  /** Carries out effects, from the first that is left, until one takes time. */
+  private void carryOut() {
     busy = true;
+    boolean burnt = false; // one a turn: then the loop looks after others
     while (next < effects.count() && !gone) {
       int i = next++;
       switch (effects.kind(i)) {
@@ -213,7 +232,11 @@ final class Connection extends ChannelInboundHandlerAdapter {
           shard.loop.schedule(this::goOn, effects.duration(i), TimeUnit.NANOSECONDS);
           return;
         case BURN:
-          burn(effects.duration(i));
+          if (!burnt && burn(effects.duration(i))) {
+            burnt = true;
+            break;
+          }
+          if (burnt) burnLater(effects.duration(i));
           return;
         default:
           finish();
@@ -223,10 +246,18 @@ final class Connection extends ChannelInboundHandlerAdapter {
     readOn();
   }
 
-  /** In slices, between which the loop looks after others. It would run plain tasks for a second before it did. */
-  private void burn(long duration) {
+  /**
+   * In slices, between which the loop looks after others. It would run plain tasks for a second before it did. Returns
+   * whether the first was all.
+   */
+  private boolean burn(long duration) {
     long left = gone ? 0 : Burn.cpu(duration);
-    shard.loop.schedule(left > 0 ? () -> burn(left) : this::goOn, 1, TimeUnit.NANOSECONDS);
+    if (left > 0) burnLater(left);
+    return left <= 0;
+  }
+
+  private void burnLater(long left) {
+    shard.loop.schedule(() -> { if (burn(left)) goOn(); }, 1, TimeUnit.NANOSECONDS);
   }
 
   /**
@@ -248,7 +279,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
     }
   }
 
-  /** Split, or of chat single: each write leaves by itself. Else with what else there is when the loop has turned. */
+  /** Split, or of chat single: each write leaves by itself. Else with what else a read brings, in chat a turn. */
   private void write(ByteBuf bytes, int overhead) {
     int size = bytes.readableBytes();
     waiting += size;
@@ -260,10 +291,8 @@ final class Connection extends ChannelInboundHandlerAdapter {
       channel.writeAndFlush(bytes).addListener(done);
     } else {
       channel.write(bytes).addListener(done);
-      if (!flushDue) {
-        flushDue = true;
-        shard.flushLater(this);
-      }
+      if (!flushDue && chats) shard.flushLater(this);
+      flushDue = true;
     }
   }
 

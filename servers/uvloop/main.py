@@ -11,7 +11,7 @@ def main() -> None:
     import uvloop
     from servers._shared.asyncio.protocols import serve
 
-    serve(options, uvloop.new_event_loop())
+    serve(options, uvloop.new_event_loop(), timer_step_s=0.001)
 
 
 main()

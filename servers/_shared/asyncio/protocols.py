@@ -220,13 +220,14 @@ class Connection(asyncio.BufferedProtocol):
                 self._totals.bytes_out += len(part)
 
     def _wait(self, deadline: float) -> None:
-        """Wait until the deadline. Timers count whole milliseconds, and some come a little early: then another
-        follows."""
+        """Wait until the deadline. Some timers come a little early: then another follows."""
         remaining_s = deadline - monotonic()
         if self._transport.is_closing():
             return
         if remaining_s > 0:
-            self._loop.call_later(math.ceil(remaining_s * 1000) / 1000, self._wait, deadline)
+            step_s = self._server.timer_step_s
+            later_s = math.ceil(remaining_s / step_s) * step_s if step_s else remaining_s
+            self._loop.call_later(later_s, self._wait, deadline)
         else:
             self._go_on()
 
@@ -286,9 +287,10 @@ fails each time, and writes a traceback: with 4096 in a turn it was busy for hal
 class Server:
     """All connections, and the state that they share in one thread."""
 
-    def __init__(self, options: Options, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, options: Options, loop: asyncio.AbstractEventLoop, timer_step_s: float) -> None:
         self.options = options
         self.loop = loop
+        self.timer_step_s = timer_step_s
         self.backend = make_pool(options, loop)
         self.totals = Totals()
         self.read_buffer = memoryview(bytearray(options.read_buffer))  # the bytes of a read are taken at once
@@ -365,6 +367,6 @@ class Server:
             self.loop.stop()
 
 
-def serve(options: Options, loop: asyncio.AbstractEventLoop) -> None:
-    """Run a server's whole life."""
-    Server(options, loop).run()
+def serve(options: Options, loop: asyncio.AbstractEventLoop, timer_step_s: float = 0.0) -> None:
+    """Run a server's whole life. `timer_step_s`: the loop's timers count in these steps, and round."""
+    Server(options, loop, timer_step_s).run()
