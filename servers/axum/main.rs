@@ -8,6 +8,7 @@ use axum::extract::{Path, Query};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::ListenerExt;
 use axum::{Json, Router};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,9 @@ fn stream_chunks(stamp: String, chunks: u32, every: Duration, size: usize) -> Re
             if number == chunks {
                 return None;
             }
-            tokio::time::sleep_until(begin + every * number).await;
+            if number > 0 {
+                tokio::time::sleep_until(begin + every * number).await;
+            }
             Some((Ok::<_, Infallible>(format!("data: {data:x<size$}\n\n")), number + 1))
         }
     });
@@ -79,7 +82,10 @@ async fn count_bytes(body: Bytes) -> Json<usize> {
 
 async fn serve(address: String) -> std::io::Result<()> {
     let routes = Router::new().route("/items", get(list_items).post(count_bytes)).route("/{stamp}", get(answer));
-    axum::serve(tokio::net::TcpListener::bind(address).await?, routes).await
+    let listener = tokio::net::TcpListener::bind(address).await?.tap_io(|stream| {
+        let _ = stream.set_nodelay(true); // a stream that has ended needs none
+    });
+    axum::serve(listener, routes).await
 }
 
 fn main() -> std::io::Result<()> {

@@ -69,6 +69,7 @@ asio::awaitable<void> serve(beast::tcp_stream stream) {
         co_await asio::steady_timer{co_await asio::this_coro::executor, wait}.async_wait(asio::use_awaitable);
       const auto reply = answer(request);
       stays = reply.keep_alive();
+      stream.expires_after(patience);
       co_await http::async_write(stream, reply, asio::use_awaitable);
     }
   } catch (const boost::system::system_error&) {  // the client has left

@@ -2,7 +2,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"log"
 	"net"
@@ -32,9 +31,10 @@ func (work) Answer(_ context.Context, request *unary.Request) (*unary.Reply, err
 		time.Sleep(time.Duration(wait) * time.Microsecond)
 	}
 	burn(time.Duration(request.GetCpuUs()) * time.Microsecond)
-	body := request.GetStamp()
-	if missing := int(request.GetSize()) - len(body); missing > 0 {
-		body = append(body, bytes.Repeat([]byte("x"), missing)...)
+	stamp := request.GetStamp()
+	body := make([]byte, max(len(stamp), int(request.GetSize())))
+	for at := copy(body, stamp); at < len(body); at++ {
+		body[at] = 'x'
 	}
 	return &unary.Reply{Body: body}, nil
 }
