@@ -2,8 +2,9 @@
 
 import gc
 import os
+import re
 import signal
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,10 @@ MARKS = (
     "quick: the test is one of those of `netdyno test --quick`; all of tests/unit are",
     *chosen.MARKS,
 )
+ANYTHING = re.escape("*")
+_passed: set[str] = set()
+UNCHECKED: pytest.StashKey[list[str]] = pytest.StashKey()
+"""The contestants that were named and of which no test passed."""
 APART = ("quiet", "calm")
 """The marks of tests that do not run beside all others."""
 
@@ -117,6 +122,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             (kept if _machine_of(item) == machine else left_out).append(item)
         items[:] = kept
         config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call" and report.passed:
+        _passed.add(report.nodeid)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail where a contestant was named and no test of it passed: all may have been skipped, as its build failed."""
+    option = session.config.option
+    is_part = option.attack or option.machine or getattr(option, "lf", False)  # without a cache there is no --lf
+    if is_part or option.collectonly or hasattr(session.config, "workerinput"):
+        return
+    unchecked = _list_unchecked(session.config.getoption("--contestant"), _passed)
+    if unchecked and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    session.config.stash[UNCHECKED] = unchecked
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for name in config.stash.get(UNCHECKED, ()):
+        terminalreporter.write_line(f"{name}: nothing was checked; the reasons are above (-rs)", red=True)
+
+
+def _list_unchecked(names: Sequence[str], passed: Collection[str]) -> list[str]:
+    """Return the names, or patterns, of which no test passed: it stands in the parameters of its tests. Pure."""
+    patterns = {name: re.compile(rf"[\[-]{re.escape(name).replace(ANYTHING, '.*')}[\]-]") for name in names}
+    return [name for name, pattern in patterns.items() if not any(map(pattern.search, passed))]
 
 
 def _machine_of(item: pytest.Item) -> str:

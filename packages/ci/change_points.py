@@ -23,6 +23,8 @@ series = [
 ]
 names = max(series, key=len, default={})
 complete = [(gate, figures) for gate, figures in zip(gates, series, strict=True) if figures.keys() == names.keys()]
+if not names or len(complete) < 2:
+    sys.exit(f"change_points.py: {sys.argv[1]} holds fewer than two gates with the same figures")
 if left_out := len(gates) - len(complete):
     print(f"change_points.py: {left_out} of {len(gates)} gates lack a figure, and are left out", file=sys.stderr)
 with tempfile.TemporaryDirectory() as folder:

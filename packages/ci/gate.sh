@@ -45,6 +45,7 @@ decide() { # the servers, as options of gate
 meets_objective() { # the new server
     if [ -n "${BUILD:-}" ]; then sh -c "$BUILD" || return 1; fi
     "$netdyno" capacity --server "$1" --path "$path" --objective "$OBJECTIVE" --results "$folder/results" --json \
+        --foreign-load count \
         >"$folder/capacity.json" && ! grep -q '"ending": "none"' "$folder/capacity.json"
 }
 
@@ -59,7 +60,7 @@ else
     exit 2
 fi
 if [ -n "${OBJECTIVE:-}" ]; then
-    if ! meets_objective "$new" >"$folder/capacity.log" 2>&1 && [ $status = 0 ]; then status=1; fi
+    if ! meets_objective "$new" >"$folder/capacity.log" 2>&1 && [ $status = 0 ]; then status=1 decision='fails'; fi
     cat "$folder/capacity.log"
     quote_log "$folder/capacity.log" >>"$folder/gate.md"
 fi

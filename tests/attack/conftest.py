@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from netdyno.model.contestant import Contestant
-from tests.support.chosen import chosen
+from tests.support.chosen import chosen, startable
 
 SEEDS = 40
 BEGAN: Final = "NETDYNO_ATTACK_BEGAN"
@@ -69,8 +69,10 @@ def draw(request: pytest.FixtureRequest) -> DrawContestant:
         servers = [
             contestant
             for contestant in chosen(request.config, "server")
-            if contestant.available and not contestant.manifest.unsafe and transport in contestant.manifest.transports
+            if not contestant.manifest.unsafe and transport in contestant.manifest.transports
         ]
-        return chance.choice(servers) if servers else pytest.skip(f"no server of {transport} can be started")
+        if not servers:
+            pytest.skip(f"no server of {transport} was named")
+        return startable(chance.choice(servers), "server")
 
     return drawn

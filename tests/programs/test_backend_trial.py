@@ -19,6 +19,7 @@ from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
 from netdyno.question.contestants.contestants import discover, find_by_name
 from netdyno.question.plan import Cell
+from tests.support.chosen import startable
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.xdist_group("measures")]
 
@@ -36,10 +37,8 @@ os.execv(words[0], words)
 
 @pytest.fixture
 def contestant() -> Contestant:
-    found = next(candidate for candidate in discover() if candidate.name == "epoll-coroutines")
-    if not (found.available and backend_path(build_dir()).exists()):
-        pytest.skip("epoll-coroutines or calibration is not built")
-    return found
+    assert backend_path(build_dir()).exists(), "calibration is not built"
+    return startable(find_by_name(discover(), "epoll-coroutines"), "server")
 
 
 def run_asking(contestant: Contestant, folder: Path, **changed: object) -> Trial:

@@ -777,7 +777,7 @@ def test_the_exit_code_says_whether_all_passed(
     assert cli.main(["calibrate", "--json"]) == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["passed"] is False
-    assert "about a minute" in captured.err
+    assert "up to three minutes" in captured.err
 
 
 def test_a_mistake_of_the_user_is_one_line(quick: Callable[[bool], None], capsys: pytest.CaptureFixture[str]) -> None:

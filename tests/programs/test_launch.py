@@ -11,6 +11,7 @@ import pytest
 from netdyno.kit.paths import build_dir, launcher_path
 from netdyno.model.contestant import Contestant, behind_launcher
 from netdyno.question.contestants.contestants import discover
+from tests.support.chosen import startable
 
 pytestmark = pytest.mark.needs_build
 
@@ -94,8 +95,7 @@ LAUNCHED = [server for server in discover() if server.manifest.is_launched]
 
 @pytest.mark.parametrize("server", LAUNCHED, ids=lambda server: server.name)
 def test_a_server_that_is_started_without_it_says_how_it_is_started(server: Contestant) -> None:
-    if not server.available:
-        pytest.skip(server.why_not)
+    startable(server, "server")
     done = subprocess.run(
         [*behind_launcher(server.command), "--workload", "echo"],
         capture_output=True,

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.kit.paths import build_dir
+from netdyno.question.contestants.contestants import discover, find_by_name
+from tests.support.chosen import startable
 from tests.support.foreign import MANY, QUICK, always, expect_all_right, failed, listening, load, result_of
 from tests.support.foreign import OK as REPLY
 from tests.support.names import naming
@@ -39,11 +40,9 @@ def test_a_server_is_found_at_whichever_address_it_listens(
 )
 @pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
 def test_over_each_transport(server: str, scheme: str, address: str, tmp_path: Path) -> None:
-    program = build_dir() / "servers" / server
-    if not program.exists():
-        pytest.skip(f"{server} is not built here")
+    command = startable(find_by_name(discover(), server), "server").command
     before = naming(tmp_path)
-    with serving((str(program),), "--listen", f"{scheme}://{address}:0") as serves:
+    with serving(command, "--listen", f"{scheme}://{address}:0") as serves:
         url = f"{scheme}://localhost:{serves.endpoint.rpartition(':')[2]}"
         result = result_of(url, "-c", "5", "--threads", "2", *QUICK, before=before)
     assert result.connections.attempted == result.connections.established == 5

@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from netdyno.kit.paths import ROOT, build_dir
 from netdyno.measure.machine import loaded
 from netdyno.model.contestant import Contestant
-from netdyno.question.contestants.contestants import discover, find_by_name
+from netdyno.question.contestants.contestants import ContestantKind, discover, find_by_name
 from tests.contract.tcp.stream_talk import StreamTalk
 from tests.support.chosen import discovered, startable
 from tests.support.patience import PATIENCE_S
@@ -101,8 +102,11 @@ def test_a_client_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_pa
     expect_all_known(contestant, trace)
 
 
-@pytest.mark.parametrize("contestant", [*discover(), *discover(kind="client")], ids=lambda contestant: contestant.name)
-def test_every_pattern_of_a_manifest_names_files(contestant: Contestant) -> None:
-    if not contestant.available:
-        pytest.skip(contestant.why_not)
+@pytest.mark.parametrize(
+    ("kind", "contestant"),
+    [(kind, contestant) for kind in get_args(ContestantKind) for contestant in discover(kind=kind)],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+def test_every_pattern_of_a_manifest_names_files(kind: ContestantKind, contestant: Contestant) -> None:
+    startable(contestant, kind)
     assert [pattern for pattern in contestant.loads if not loaded.expand_pattern(pattern)] == []

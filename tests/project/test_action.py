@@ -154,7 +154,8 @@ def test_an_objective_is_searched_with_the_new_server(tmp_path: Path, fake: Path
     assert called[:7] == ["capacity", "--server", "./server --port {port}", "--path", "/", "--objective", "p99<20ms"]
     assert ((tmp_path / "built").is_file(), step.exit_code) == (True, 0)
     fake.write_text(fake.read_text().replace('"capacity"}', '"none"}'))
-    assert execute(TWO | {"objective": "p99<20ms"}, tmp_path, NETDYNO=str(fake)).exit_code == 1
+    failed = execute(TWO | {"objective": "p99<20ms"}, tmp_path, NETDYNO=str(fake))
+    assert (failed.exit_code, failed.outputs["decision"]) == (1, "fails")
 
 
 @pytest.mark.parametrize("given", [{}, {"before": "./old {port}"}, {"server": "./server {port}"}, {"base": "main"}])

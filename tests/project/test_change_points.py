@@ -42,6 +42,13 @@ def history(tmp_path: Path) -> Path:
     return path
 
 
+def test_where_nothing_can_be_searched_it_fails(history: Path) -> None:
+    for text in ("", history.read_text().splitlines()[0]):
+        history.write_text(text)
+        done = search(history, os.environ["PATH"])
+        assert (done.returncode, "fewer than two gates" in done.stderr) == (1, True)
+
+
 @pytest.mark.skipif(shutil.which("otava") is None, reason="no otava: uv tool install apache-otava")
 def test_a_change_is_found_where_it_is_and_no_other(history: Path) -> None:
     done = search(history, os.environ["PATH"])

@@ -115,7 +115,7 @@ def test_python_keeps_what_it_has_compiled(tree: Tree) -> None:
 
 
 def test_no_variable_of_the_shell_names_another_python_or_repository(tree: Tree) -> None:
-    names = ("PYTHONPATH", "PYTHONHOME", "PYTHONOPTIMIZE", "GIT_DIR", "GIT_CONFIG_KEY_0", "GITHUB_SHA")
+    names = ("PYTHONPATH", "PYTHONHOME", "PYTHONOPTIMIZE", "GIT_DIR", "GIT_CONFIG_KEY_0", "GTEST_FILTER", "GITHUB_SHA")
     variables: dict[str, Any] = dict.fromkeys(names, "/elsewhere")
     tree.run("list", **variables)
     assert {name for name in names if name in tree.environment()} == {"GITHUB_SHA"}

@@ -79,6 +79,14 @@ def test_a_long_group_is_begun_before_others() -> None:
     assert [file for file, _ in groupby(files)] == [LONG_FILE, *SOME_FILES, ONE_FILE]
 
 
+def test_a_named_contestant_of_which_no_test_passes_is_no_success() -> None:
+    """nginx has no streams; where it is not installed, nothing passes either."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/contract/web"]
+    command += ["--contestant", "nginx", "-k", "stream"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, "nginx: nothing was checked" in done.stdout) == (1, True), done.stdout
+
+
 CONTRACT = "tests/contract/tcp"
 ONCE = f"{CONTRACT}/test_bad_input.py::test_one_byte_at_a_time"
 ONCE_A_FAMILY = f"{CONTRACT}/test_bad_input.py::test_hundreds_of_connects_and_closes"

@@ -15,10 +15,10 @@ pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).resolve().parents[2]
 PLATFORMS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "platforms").iterdir())
-OF_FRAMEWORKS = sorted(
-    str(path.relative_to(ROOT)) for path in (*ROOT.glob("packages/frameworks/*.sh"), *ROOT.glob("servers/*/run.sh"))
+OF_PACKAGES = sorted(
+    str(path.relative_to(ROOT)) for pattern in ("packages/*/*.sh", "servers/*/run.sh") for path in ROOT.glob(pattern)
 )
-SCRIPTS = ("netdyno", "packages/set-up.sh", ".ci/run", *PLATFORMS, *OF_FRAMEWORKS)
+SCRIPTS = ("netdyno", "packages/set-up.sh", ".ci/run", *PLATFORMS, *OF_PACKAGES)
 
 # Split, so that this file does not name them. A mirror or a proxy must be able to take the place of each.
 REGISTRY_HOSTS = tuple(
@@ -157,7 +157,7 @@ def test_scripts_pass_shellcheck(script: str) -> None:
     if shellcheck is None:
         pytest.skip("shellcheck is not installed (package shellcheck)")
     checked = subprocess.run([shellcheck, "-x", script], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert checked.stdout == ""
+    assert (checked.returncode, checked.stdout) == (0, ""), checked.stderr
 
 
 def test_the_entry_is_plain_posix_shell() -> None:

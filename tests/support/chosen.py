@@ -170,7 +170,7 @@ def startable(contestant: Contestant, kind: ContestantKind) -> Contestant:
     stated = skip_file(build_dir(), contestant.name, kind).is_file() or kernel.explain_missing(
         contestant.manifest.needs
     )
-    if stated or contestant.manifest.kind == "command":
+    if stated or contestant.manifest.kind in ("command", "framework"):
         pytest.skip(f"{contestant.name}: {contestant.why_not}")
     pytest.fail(f"{contestant.name}: neither built nor skipped: {contestant.why_not}")
 

@@ -53,7 +53,7 @@ from netdyno.verbs.capacity_plan import CapacityRequest, narrow, plan_searches
 USUAL_STEPS = (16, 46)
 """The steps without noise and with the most that was tried (docs/adr/capacity.md)."""
 ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
-"""Endings that are an answer, and so give exit code 0."""
+"""Endings that are an answer, and so give exit code 0. A generator at its limit is one only above a rate that holds."""
 
 
 class CompletedSearch(msgspec.Struct, frozen=True):
@@ -95,8 +95,8 @@ class StepDisplay:
 
 
 def run(request: CapacityRequest, argv: Sequence[str]) -> int:
-    """Search for the capacity of each server, in turn. Return 0 with all answers, 1 where too many trials did not
-    count, 128 + signal when interrupted. Raises UserError."""
+    """Search for the capacity of each server, in turn. Return 0 with all answers, 1 where one has none, 128 +
+    signal when interrupted. Raises UserError."""
     build = build_dir()
     experiment, servers = plan_searches(request, contestants.discover(build=build))
     servers = needed.make(experiment, servers, [], build).servers
@@ -110,8 +110,13 @@ def run(request: CapacityRequest, argv: Sequence[str]) -> int:
         documents = [_encode_search(request, search) for search in searches]
         print(json.dumps(documents[0] if len(servers) == 1 else {"searches": documents}), flush=True)
     return searches[-1].interrupted or (
-        0 if all(search.answer and search.answer.ending in ANSWERS for search in searches) else 1
+        0 if all(search.answer and is_answered(search.answer) for search in searches) else 1
     )
+
+
+def is_answered(answer: Answer) -> bool:
+    """Whether a search says what a server carries. Pure."""
+    return answer.ending in ANSWERS and (answer.ending == "none" or answer.holds is not None)
 
 
 def _search_all(
@@ -254,7 +259,7 @@ def _print_comparison(searches: Sequence[CompletedSearch], console: Console) -> 
     carried = {
         search.server.name: find_carried(search.answer)
         for search in searches
-        if search.answer is not None and search.answer.ending in ANSWERS
+        if search.answer is not None and is_answered(search.answer)
     }
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for heading in ("server", "carries", "p99 there", "CPU a message", "memory"):

@@ -248,6 +248,13 @@ def convert_to_gate(experiment: Experiment, margins: Mapping[str, float], time_b
         raise UserError(
             f"experiment {experiment.name!r} measures nothing that has a margin ({', '.join(margins)}) in a gate"
         )
+    judged = {name for scenario in scenarios for name in select_metrics(gate, scenario)}
+    unjudged = [name for name in margins if name not in judged]
+    if unjudged and margins is not MARGINS:
+        raise UserError(
+            f"--margin {unjudged[0]}: a gate judges it in no scenario of {experiment.name!r}: neither a latency of a "
+            "closed loop nor 'mean', unless the scenario ranks by it"
+        )
     return msgspec.structs.replace(
         experiment,
         scenarios=scenarios,

@@ -152,7 +152,9 @@ def test_a_bad_value(contestant: Contestant, option: str) -> None:
 
 @pytest.mark.once_a_language
 def test_a_workload_that_it_does_not_speak(contestant: Contestant) -> None:
-    missing = {"echo", "lines", "rpc", "chat", "http"} - set(contestant.manifest.workloads)
+    """None of them speaks grpc."""
+    missing = {"echo", "lines", "rpc", "chat", "http", "grpc"} - set(contestant.manifest.workloads)
+    assert missing
     for workload in missing:
         expect_refused(run(contestant.command, "--workload", workload), "--workload")
 

@@ -193,6 +193,8 @@ def test_what_cannot_be_finished_ends_with_the_grace(contestant: Contestant, kin
             for workload, begin in UNFINISHED[kind]
             if workload in contestant.manifest.workloads
         ]
+        if not begun:
+            pytest.skip("it speaks nothing that can be left unfinished")
         signalled_s = time.monotonic()
         for service in begun:
             service.server.signal(signal.SIGTERM)

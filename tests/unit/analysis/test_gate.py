@@ -32,6 +32,14 @@ def make_experiment(*scenarios: Scenario, **margins: float) -> Experiment:
     return convert_to_gate(experiment, margins or {"throughput": 0.05, "cpu": 0.05}, 600.0)
 
 
+def test_a_margin_that_no_scenario_judges_is_refused() -> None:
+    with pytest.raises(UserError, match="--margin mean: a gate judges it in no scenario of 'web'"):
+        make_experiment(CLOSED, OPEN, throughput=0.05, mean=0.1)
+    with pytest.raises(UserError, match="--margin p50: "):
+        make_experiment(CLOSED, throughput=0.05, p50=0.1)
+    assert make_experiment(CLOSED, OPEN, throughput=0.05, p99=0.1).scenarios
+
+
 def made(
     blocks: int,
     after: Mapping[str, float],

@@ -8,6 +8,7 @@ from netdyno.analysis.found.capacity import Answer, At, FailedAudits, Incomplete
 from netdyno.model import objective
 from netdyno.model.load_result import Audit
 from netdyno.present.prose import capacity
+from netdyno.verbs.capacity import is_answered
 
 ASKED = objective.parse("p99<5ms,lost<0.1%", "")
 P99, LOST = ASKED.terms
@@ -60,3 +61,9 @@ def test_of_several_reasons_the_most_frequent_line_is_reported() -> None:
 )
 def test_an_answer_names_the_trials_that_it_stands_on(answer: Answer, start: str) -> None:
     assert capacity.describe_answer("a", ASKED, answer, Incomplete("it died")).startswith(start)
+
+
+def test_a_generator_at_its_limit_is_an_answer_only_above_a_rate_that_holds() -> None:
+    assert is_answered(Answer("generator", At(400, 3, 0), None))
+    assert not is_answered(Answer("generator", None, None, stopped_at=100.0))
+    assert is_answered(Answer("none", None, At(100, 0, 3)))

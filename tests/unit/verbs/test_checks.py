@@ -81,6 +81,12 @@ def test_every_suite_over_contestants_is_run_for_those_that_are_named(monkeypatc
     assert set(commands[0][3:-5]) == {str(suite.relative_to(ROOT)) for suite in suites}
 
 
+def test_a_retry_that_finds_nothing_to_retry_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = CheckStep("a", ("pytest",), ("pytest", "--last-failed"))
+    monkeypatch.setattr(checks, "run_step", lambda _: checks.NOTHING_SELECTED)
+    assert checks.pass_empty(checks.retry_failed([(failing, 1), (CheckStep("b", ("pytest",)), 0)]))[0][1] == 1
+
+
 def test_one_failure_is_enough_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = CheckStep("good", ("true",)), CheckStep("bad", ("false",))
     assert report([(good, run_step(good))]) == 0

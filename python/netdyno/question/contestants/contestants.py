@@ -199,13 +199,18 @@ def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[
 def select_able(
     contestants: Sequence[Contestant], patterns: Sequence[str], workloads: Collection[str]
 ) -> tuple[Contestant, ...]:
-    """As `select`, without those that speak none of the workloads, unless they are named in full, or all are such."""
+    """As `select`, without those that speak none of the workloads, unless they are named in full, or all are such.
+    Raises UserError for a pattern of which none would be left beside others."""
     selected = select(contestants, patterns)
     able = [
         contestant
         for contestant in selected
         if contestant.name in patterns or not {*workloads}.isdisjoint(contestant.manifest.workloads)
     ]
+    for pattern in patterns if able else ():
+        if not any(_matches(contestant, pattern) for contestant in able):
+            spoken = quantities.listed(sorted(workloads))
+            raise UserError(f"{pattern!r} matches only servers that speak none of {spoken}")
     return tuple(able) or selected
 
 

@@ -97,6 +97,8 @@ def test_a_pattern_means_those_that_speak_a_workload_of_the_experiment(tmp_path:
     assert contestants.select_able(both, ["framework:*"], {"grpc"}) == (other,)
     assert contestants.select_able(both, ["framework:*", "fast"], {"grpc"}) == (other, framework)
     assert contestants.select_able(both, ["*"], {"chat"}) == (other, framework)
+    with pytest.raises(UserError, match="'fa\\*' matches only servers that speak none of grpc"):
+        contestants.select_able(both, ["calls", "fa*"], {"grpc"})
 
 
 def test_it_is_built_only_for_an_experiment_that_it_speaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
