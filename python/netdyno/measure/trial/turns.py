@@ -285,6 +285,7 @@ class Contender:
         for _ in range(math.ceil(self.prepared.settings.warmup_s / self.division.length_s)):
             self._make_slice()
             self.load.tell("drop")
+        self.watch.scan()
         self._kernel_warm = self.watch.take_kernel()
 
     def begin(self) -> None:

@@ -82,7 +82,7 @@ class Watch(LoadListener):
         self._kernel = [self.take_kernel()]
         self._scan_s = 0.0
         """The time that the last scan for the server's sockets took."""
-        self._find_elsewhere()
+        self.scan()
         self.descriptors_ready = self.count_descriptors()
         """The number of its files and sockets before the load came."""
         self._rss_ready_bytes = self._read_peak_memory() if is_new else 0
@@ -135,7 +135,7 @@ class Watch(LoadListener):
                 raise WindowLostError(observed)
         if now >= self._scan_at:
             self._scan_at = float("inf")
-            self._find_elsewhere()
+            self.scan()
         if now >= self._rehearse_at:
             self._rehearse_at = float("inf")
             self._take()
@@ -244,7 +244,7 @@ class Watch(LoadListener):
     def _read_quota_use(self) -> None:
         self._quota_uses.append(self._group.read_quota_use() if self._group else None)
 
-    def _find_elsewhere(self) -> None:
+    def scan(self) -> None:
         """Look for processes that have a socket of the server open and are not its keeper's, nor the load's."""
         if self._endpoint:
             began_s = time.monotonic()
@@ -256,7 +256,7 @@ class Watch(LoadListener):
         """Charge processes that got a socket of the server within the window: with all that they have ever used, as
         they were not read before."""
         known = set(self._origin.elsewhere)
-        self._find_elsewhere()
+        self.scan()
         if self._after is not None and (late := set(self._origin.elsewhere) - known):
             late_s = server_processes.read_own_cpu_s(late)
             self._after = self._after._replace(unread_cpu_s=self._after.unread_cpu_s | late_s)
