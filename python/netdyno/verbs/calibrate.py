@@ -23,7 +23,8 @@ def run(other_outputs: Sequence[str], as_json: bool) -> int:
     other_results = [others.read(option) for option in other_outputs]
     programs = _find_programs()
     console = Console(stderr=True)
-    console.print(f"netdyno: calibrating the load generator, about a minute. {programs.pinning.note}.", soft_wrap=True)
+    beginning = "netdyno: calibrating the load generator, up to three minutes."
+    console.print(f"{beginning} {programs.pinning.note}.", soft_wrap=True)
     results = run_all(
         CASES, lambda case: attempt(case, programs), lambda text: console.print(f"  {text}", highlight=False)
     )
