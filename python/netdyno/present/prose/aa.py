@@ -13,9 +13,12 @@ def describe_control(control: Control) -> str:
     """Describe the result of the control in one sentence, with measured figures only."""
     if control.none is not None:
         return f"No A/A control: {_explain_absence(control)}."
-    head = f"A/A control, each server against itself: of {quantities.plural(len(control.comparisons), 'comparison')}"
+    head = "A/A control, each server against itself: of "
     if not control.single.of:
-        return f"{head} none had enough blocks to be judged."
+        return f"{head}{quantities.plural(len(control.comparisons), 'comparison')} none had enough blocks to be judged."
+    unjudged = len(control.comparisons) - control.single.of
+    head += quantities.plural(control.single.of, "comparison")
+    head += f" ({unjudged} more had too few blocks)" if unjudged else ""
     ranked = f"{control.different.count} falsely differ by the ranking's method ({_describe_rate(control.different)})"
     single = (
         f"{control.single.count} by a single uncorrected test at {control.level:.0%} ({_describe_rate(control.single)})"
