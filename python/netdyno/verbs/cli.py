@@ -484,7 +484,7 @@ def calibrate(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Score the load generator against a server that does exactly what it is told to (up to three minutes)."""
+    """Score the load generator against a server that does exactly as programmed (up to three minutes)."""
     from netdyno.verbs import calibrate as command
 
     return command.run(other or (), as_json)

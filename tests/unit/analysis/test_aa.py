@@ -230,8 +230,8 @@ def test_what_came_of_it_is_stated_with_its_interval_and_the_furthest() -> None:
     assert "TOO OFTEN" not in text
     assert aa.summarise_control(made_control(1, 40)) == "A/A control: 1 of 40 different"
     control = made_control(1, 40)
-    some = control.comparisons[1]
-    few = replace(some, comparison=replace(some.comparison, decidable=False))
+    judged = control.comparisons[1]
+    few = replace(judged, comparison=replace(judged.comparison, decidable=False))
     text = aa.describe_control(replace(control, comparisons=(*control.comparisons, few)))
     assert "of 40 comparisons (1 more had too few blocks), 1 falsely differ" in text
 
