@@ -18,6 +18,7 @@ from netdyno.measure.trial import warm_up
 from netdyno.measure.trial.context import TrialContext, key
 from netdyno.measure.trial.trial import run_trial
 from netdyno.measure.trial.turns import run_in_turns
+from netdyno.measure.trial.window import Watch
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.options import Settings, settings
@@ -26,6 +27,7 @@ from netdyno.question.contestants import contestants
 from netdyno.question.plan import Cell, CellKind
 from netdyno.store import read, schema
 from tests.support.builders.made_blocks import Silent, permit
+from tests.support.builders.made_load import load
 from tests.support.edit_store import edit_store
 from tests.support.fixtures import FakeRun
 
@@ -158,6 +160,29 @@ def test_what_fails_in_the_closed_loop_fails_the_trial(
     trial = run_trial(cell, OPEN, contestant, msgspec.structs.replace(context, warmups={key(cell): warmup}))
     assert trial.status == "failed"
     assert trial.reason.startswith(reason)
+
+
+def test_a_closed_loop_without_a_right_reply_fails_the_trial(
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = load((10,))
+    silent = msgspec.structs.replace(result, messages=msgspec.structs.replace(result.messages, received=0))
+    monkeypatch.setattr("netdyno.measure.trial.load.check", lambda *_, **__: (silent, ""))
+    cell = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
+    warmup = Warmup(seconds=0.3, measured_s=0.2, steady=True, closed=True)
+    trial = run_trial(cell, OPEN, contestant, msgspec.structs.replace(context, warmups={key(cell): warmup}))
+    assert (trial.status, trial.reason) == ("failed", "the closed loop before its load failed: no right reply")
+
+
+def test_in_turns_the_sockets_are_scanned_when_ready_in_the_warm_up_and_at_the_end(
+    contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scans: list[Watch] = []
+    monkeypatch.setattr(Watch, "scan", lambda watched: scans.append(watched))
+    monkeypatch.setattr(Watch, "_add_late_holders", lambda watched: scans.append(watched))
+    cell = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
+    run_in_turns([(cell, contestant)], ECHO, context)
+    assert len(scans) == 3
 
 
 @pytest.mark.parametrize(
