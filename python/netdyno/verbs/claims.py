@@ -14,7 +14,7 @@ from netdyno.analysis.claims.across import Across, judge_across_runs
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.model.verdicts import ClaimVerdict
-from netdyno.present.prose import verdicts
+from netdyno.present.prose import claim_verdicts
 from netdyno.present.terminal.console import Console
 from netdyno.store import read
 
@@ -33,7 +33,7 @@ def run(names: Sequence[str], results: Path, as_json: bool) -> int:
 
 def _encode_claim(across_runs: Across) -> dict[str, object]:
     run_verdicts = {
-        run_id: {"verdict": judged.verdict, "here": verdicts.describe_outcome(judged)}
+        run_id: {"verdict": judged.verdict, "here": claim_verdicts.describe_outcome(judged)}
         for run_id, judged in across_runs.by_run
     }
     return {
@@ -52,8 +52,8 @@ def render(judged_claims: Sequence[Across]) -> Table:
     for across_runs in judged_claims:
         lines = [Text(across_runs.claim.text)]
         for run_id, judged in across_runs.by_run:
-            found_here = verdicts.describe_outcome(judged)
-            lines.append(Text(f"{run_id}: {verdicts.name_verdict(judged)}; {found_here}", style="dim"))
+            found_here = claim_verdicts.describe_outcome(judged)
+            lines.append(Text(f"{run_id}: {claim_verdicts.name_verdict(judged)}; {found_here}", style="dim"))
         if across_runs.together is not None:
             lines.append(Text(_describe_together(across_runs.together, across_runs.platforms), style="bold"))
         table.add_row(across_runs.claim.id, Text("\n").join(lines))
@@ -64,4 +64,4 @@ def _describe_together(together: ClaimVerdict, platforms: int) -> str:
     if platforms < 2:
         return "together: not testable, because all runs were made on one platform; add a run of another"
     count = quantities.plural(platforms, "platform")
-    return f"together, on {count}: {verdicts.VERDICT_WORDS[together]}"
+    return f"together, on {count}: {claim_verdicts.VERDICT_WORDS[together]}"

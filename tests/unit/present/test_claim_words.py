@@ -21,7 +21,7 @@ from netdyno.model.verdicts import (
     TooFewCores,
 )
 from netdyno.present.prose import claims
-from netdyno.present.prose.verdicts import describe_outcome, name_verdict
+from netdyno.present.prose.claim_verdicts import describe_outcome, name_verdict
 from tests.support.builders.made_claims import RATIO, ClaimTruth, judged, lossy_coroutines, made
 from tests.support.builders.made_run import COROUTINES, LOCK
 

@@ -23,9 +23,9 @@ from netdyno.model.profile import Profiled
 from netdyno.model.run import Run
 from netdyno.present import templates
 from netdyno.present.export.collect import collect
+from netdyno.present.prose import claim_verdicts, exclusions, loss, repeat, unread, verdict
 from netdyno.present.prose import code_gains as code_gains_prose
 from netdyno.present.prose import environment as surroundings
-from netdyno.present.prose import exclusions, loss, repeat, unread, verdict, verdicts
 from netdyno.present.prose import profile as profile_prose
 from netdyno.present.prose import scaling as scaling_words
 from netdyno.present.prose.statuses import STATUS_WORDS
@@ -107,7 +107,7 @@ def _show_findings(
         "links": quantities.listed(analysis.links),
         "windows": quantities.listed([quantities.duration(1e9 * window) for window in analysis.windows_s]),
         "claims": views.present_claims(analysis.claims, analysis.scenarios),
-        "verdicts": verdicts.summarise_claims(analysis.claims),
+        "verdicts": claim_verdicts.summarise_claims(analysis.claims),
         "unread_explained": unread.EXPLAINED,
         "scenarios": [
             views.present_scenario(scenario, looks, number) for number, scenario in enumerate(analysis.scenarios, 1)

@@ -17,8 +17,8 @@ from netdyno.model import outcomes
 from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ComparisonResult, JudgedClaim
-from netdyno.present.prose import claims as claim_words
 from netdyno.present.prose import (
+    claim_verdicts,
     company,
     ground,
     languages,
@@ -28,8 +28,8 @@ from netdyno.present.prose import (
     unranked,
     unread,
     verdict,
-    verdicts,
 )
+from netdyno.present.prose import claims as claim_words
 from netdyno.present.prose import loss as loss_words
 from netdyno.present.prose import scaling as scaling_words
 from netdyno.present.report import associations, bursts, capacity, panels, scaling, scoreboard
@@ -241,14 +241,14 @@ def present_claims(judged: Sequence[JudgedClaim], scenarios: Sequence[ScenarioFi
     return tuple(
         ClaimView(
             judged=judgement,
-            verdict=verdicts.name_verdict(judgement),
-            here=verdicts.describe_outcome(judgement),
-            published=verdicts.quote_published(judgement.claim),
+            verdict=claim_verdicts.name_verdict(judgement),
+            here=claim_verdicts.describe_outcome(judgement),
+            published=claim_verdicts.quote_published(judgement.claim),
             counts=claim_words.describe_counts(judgement),
             notes=tuple(
                 text
                 for text in (
-                    verdicts.describe_by_script(judgement).removesuffix("."),
+                    claim_verdicts.describe_by_script(judgement).removesuffix("."),
                     claim_words.name_systems(judgement),
                     claim_words.name_difference(judgement),
                     claim_words.name_left_out(judgement),
@@ -271,7 +271,7 @@ def _tabulate_checks(judged: JudgedClaim) -> ReportTable:
 
 def _make_check_row(check: ComparisonResult, judged: JudgedClaim) -> tuple[str, ...]:
     p, p_corrected = map(_make_p_cell, (check.p, check.p_corrected))
-    outcome = f"{verdicts.OUTCOME_WORDS[check.outcome][0]}{'' if check.needed else ' (need not hold)'}"
+    outcome = f"{claim_verdicts.OUTCOME_WORDS[check.outcome][0]}{'' if check.needed else ' (need not hold)'}"
     compared = claim_words.describe_comparison(check, judged.scenarios)
     effect = make_sortable(claim_words.format_effect(check), check.effect)
     claimed = make_sortable(claim_words.format_claimed_effect(check.step), check.step.threshold)

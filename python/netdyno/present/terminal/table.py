@@ -24,6 +24,7 @@ from netdyno.present.prose import (
     associations,
     bursts,
     canary,
+    claim_verdicts,
     claims,
     company,
     exclusions,
@@ -39,7 +40,6 @@ from netdyno.present.prose import (
     unranked,
     unread,
     verdict,
-    verdicts,
 )
 from netdyno.present.prose.statuses import STATUS_WORDS
 
@@ -77,7 +77,7 @@ def render(analysis: Analysis) -> RenderableType:
     if analysis.control.is_the_question:
         parts += [Text(), _describe_control(analysis)]
     if analysis.claims:
-        parts += [Text(), Text(verdicts.summarise_claims(analysis.claims), style="bold"), _draw_claims(analysis)]
+        parts += [Text(), Text(claim_verdicts.summarise_claims(analysis.claims), style="bold"), _draw_claims(analysis)]
     for findings in analysis.scenarios:
         parts += [Text(), *draw_scenario(findings)]
     parts += [Text(), *_draw_excluded(analysis)]
@@ -104,11 +104,13 @@ def _draw_claims(analysis: Analysis) -> Table:
     table.add_column("text", overflow="fold")
     for result in analysis.claims:
         endings = stopping.explain_undecided_claim(result, analysis.scenarios)
-        lines = [Text(result.claim.text), Text(f"here: {verdicts.describe_outcome(result)}", style="dim")]
-        if by_script := verdicts.describe_by_script(result):
+        lines = [Text(result.claim.text), Text(f"here: {claim_verdicts.describe_outcome(result)}", style="dim")]
+        if by_script := claim_verdicts.describe_by_script(result):
             lines.append(Text(by_script, style="dim"))
         if result.claim.published:
-            lines.append(Text(f"published: {verdicts.quote_published(result.claim, PUBLISHED_SHOWN)}", style="dim"))
+            lines.append(
+                Text(f"published: {claim_verdicts.quote_published(result.claim, PUBLISHED_SHOWN)}", style="dim")
+            )
         lines += [
             Text(text, style="dim")
             for text in (
@@ -121,7 +123,7 @@ def _draw_claims(analysis: Analysis) -> Table:
             )
             if text
         ]
-        word = Text(verdicts.name_verdict(result), style=CLAIM_STYLES[result.verdict])
+        word = Text(claim_verdicts.name_verdict(result), style=CLAIM_STYLES[result.verdict])
         table.add_row(result.claim.id, word, Text("\n").join(lines))
     return _keep_whole(table)
 
