@@ -20,7 +20,7 @@ from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ComparisonResult, JudgedClaim
 from netdyno.present.export import schema
 from netdyno.present.plain import make_plain
-from netdyno.present.prose import claims, exclusions, flips, verdict
+from netdyno.present.prose import caveats, claims, exclusions, flips, verdict
 from netdyno.present.prose import company as company_words
 
 VERSION = 1
@@ -139,7 +139,7 @@ def _convert_question(findings: ScenarioFindings) -> schema.QuestionEntry:
         ),
         axes=tuple(_convert_axis(axis, findings) for axis in findings.axes) or (_convert_capacity_axis(findings),),
         error_bars=tuple(_fill(schema.ErrorBarEntry, bar) for bar in findings.error_bars),
-        caveats=verdict.list_caveats(findings),
+        caveats=caveats.list_caveats(findings),
     )
 
 

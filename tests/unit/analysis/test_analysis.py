@@ -20,7 +20,8 @@ from netdyno.model.levels import level_words
 from netdyno.model.observation import MachineObservation
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose.verdict import answer, list_caveats
+from netdyno.present.prose.caveats import list_caveats
+from netdyno.present.prose.verdict import answer
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import (
     CALLBACKS,

@@ -22,7 +22,7 @@ from netdyno.model.observation import ServerObservation
 from netdyno.model.run import Run
 from netdyno.model.trial import SystemCall, Traced, Trial
 from netdyno.present.prose import associations as words
-from netdyno.present.prose import verdict
+from netdyno.present.prose import caveats, verdict
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import CALLBACKS, COROUTINES, EPOLL, LOCK, made_run
 
@@ -308,6 +308,6 @@ def test_what_was_traced_changes_no_figure_and_no_verdict() -> None:
     plain, beside = echo(made()), echo(analyse(replace(made_run(), traced=absurd)))
     for field in ("cells", "comparisons", "standings", "decision"):
         assert msgspec.to_builtins(getattr(plain, field)) == msgspec.to_builtins(getattr(beside, field))
-    for words_of in (verdict.answer, verdict.list_evidence, verdict.list_caveats):
+    for words_of in (verdict.answer, verdict.list_evidence, caveats.list_caveats):
         assert words_of(plain) == words_of(beside)
     assert [paragraph.differences for paragraph in plain.whys] == [paragraph.differences for paragraph in beside.whys]

@@ -18,7 +18,8 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
 from netdyno.present.prose.capacity import describe_search
-from netdyno.present.prose.verdict import answer, list_caveats
+from netdyno.present.prose.caveats import list_caveats
+from netdyno.present.prose.verdict import answer
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_capacity import PLAN, RATES, SLO, experiment_run, load, search_run, trial, truth_hz
 

@@ -15,7 +15,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import notices
-from netdyno.present.prose.verdict import list_caveats
+from netdyno.present.prose.caveats import list_caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import UDP, ZMQ, distribution, messages_run
 from tests.support.undrawn import page_without_panels

@@ -8,7 +8,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import notices
-from netdyno.present.prose.verdict import list_caveats
+from netdyno.present.prose.caveats import list_caveats
 from tests.support.builders.made_run import EPOLL, made_run
 
 

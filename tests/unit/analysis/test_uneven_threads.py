@@ -13,7 +13,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial, Warmup
 from netdyno.present.prose import notices
-from netdyno.present.prose.verdict import list_caveats
+from netdyno.present.prose.caveats import list_caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import EPOLL, made_run
 from tests.support.undrawn import page_without_panels

@@ -20,7 +20,8 @@ from netdyno.model.contestant import About
 from netdyno.model.figure import Figure
 from netdyno.model.verdicts import Refused
 from netdyno.present.prose import unranked as words
-from netdyno.present.prose.verdict import answer, list_caveats
+from netdyno.present.prose.caveats import list_caveats
+from netdyno.present.prose.verdict import answer
 from netdyno.present.terminal.table import render
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_claims import RATIO, judged, made

@@ -15,7 +15,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Warmup
 from netdyno.present import findings_json
 from netdyno.present.prose import notices, repeat
-from netdyno.present.prose.verdict import list_caveats
+from netdyno.present.prose.caveats import list_caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import EPOLL, made_run

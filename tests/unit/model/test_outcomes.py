@@ -15,7 +15,8 @@ from netdyno.model.load_result import Audit, GeneratorThread, LoadResult, Replie
 from netdyno.model.observation import MachineObservation, Neighbour
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
-from netdyno.present.prose.verdict import answer, list_caveats
+from netdyno.present.prose.caveats import list_caveats
+from netdyno.present.prose.verdict import answer
 from tests.support import audit_names
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_run import EPOLL, LOCK, paired_run

@@ -10,7 +10,8 @@ from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import bursts, notices
-from netdyno.present.prose.verdict import describe_load, list_caveats
+from netdyno.present.prose.caveats import list_caveats
+from netdyno.present.prose.loads import describe_load
 from netdyno.present.report import theme
 from netdyno.present.report.bursts import draw_bursts
 from tests.support.builders.made_bursts import BURST_RATE, add_burst

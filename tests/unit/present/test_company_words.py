@@ -16,7 +16,7 @@ from netdyno.model.observation import Neighbour, ProgramShare
 from netdyno.present import findings_json, gate
 from netdyno.present.export import tables
 from netdyno.present.export.collect import collect
-from netdyno.present.prose import company, verdict
+from netdyno.present.prose import caveats, company
 from netdyno.present.report import scoreboard
 from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.table import render
@@ -79,7 +79,7 @@ def test_cards_and_rankings_of_the_report_have_it() -> None:
     figures = [cell.figure for group in board.groups for row in group.rows for cell in row.cells]
     assert figures
     assert all(figure.endswith(company.MARK) for figure in figures)
-    assert company.list_caveats(analyse_beside().scenarios[0].company)[0] in verdict.list_caveats(
+    assert company.list_caveats(analyse_beside().scenarios[0].company)[0] in caveats.list_caveats(
         analyse_beside().scenarios[0]
     )
 

@@ -11,7 +11,7 @@ from netdyno.analysis.found.notices import Company
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.measure.audits.neighbour import make_quota
 from netdyno.present.prose import notices
-from netdyno.present.prose.verdict import list_caveats
+from netdyno.present.prose.caveats import list_caveats
 from tests.support.builders.made_run import made_run
 
 

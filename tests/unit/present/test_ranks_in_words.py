@@ -28,7 +28,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.present.findings_json import make_document
-from netdyno.present.prose import associations, ranking, verdict
+from netdyno.present.prose import associations, caveats, ranking, verdict
 from netdyno.present.report import scoreboard
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_claims import made_trial
@@ -457,7 +457,7 @@ def test_a_smaller_figure_with_a_worse_rank_is_explained_by_its_blocks() -> None
         r"\+1\.1% against ant \(95% interval \+1\.0% to \+1\.1%\)\.",
         sentences[0].replace("µ", "u"),
     ), sentences
-    assert sentences[0] in verdict.list_caveats(findings)
+    assert sentences[0] in caveats.list_caveats(findings)
     console = Console(width=400, file=io.StringIO(), record=True)
     console.print(render(analyse(run)))
     assert sentences[0] in console.export_text()

@@ -9,7 +9,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.model.load_result import Chunks
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose.verdict import describe_load
+from netdyno.present.prose.loads import describe_load
 from netdyno.present.report import theme
 from netdyno.present.report.panels import draw_performance
 from tests.support.builders.made_load import MS, distribution

@@ -10,7 +10,7 @@ from netdyno.model.observation import QuotaUse
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import notices
-from netdyno.present.prose.verdict import list_caveats
+from netdyno.present.prose.caveats import list_caveats
 from tests.support.builders.made_run import EPOLL, LOCK, made_run
 from tests.support.undrawn import page_without_panels
 

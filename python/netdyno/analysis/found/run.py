@@ -137,6 +137,12 @@ class ScenarioFindings(PublishedFindings, kw_only=True):
     """None where the machine was every trial's own."""
 
     @property
+    def without_figure(self) -> list[Name]:
+        """Contestants with valid trials and no figure of the metric, such as CPU where the process is not known."""
+        measured = {cell.contestant for cell in self.cells}
+        return [name for name in self.absent if name in measured]
+
+    @property
     def verdict(self) -> RankingVerdict:
         return self.decision.verdict
 

@@ -23,7 +23,7 @@ from netdyno.present.export.schema import (
     Note,
     TrialEntry,
 )
-from netdyno.present.prose import aa, associations, canary, retries, stopping, verdict
+from netdyno.present.prose import aa, associations, canary, caveats, retries, stopping
 
 
 def collect(analysis: Analysis) -> Export:
@@ -102,7 +102,7 @@ def _convert_trial(measured: trial.Trial) -> TrialEntry:
 def _collect_notes(analysis: Analysis) -> Iterator[Note]:
     for findings in analysis.scenarios:
         name = findings.scenario.name
-        yield from (Note(kind="caveat", question=name, text=text) for text in verdict.list_caveats(findings))
+        yield from (Note(kind="caveat", question=name, text=text) for text in caveats.list_caveats(findings))
         yield from (
             Note(kind="why", question=name, text=associations.explain_pair(why, findings.scenario))
             for why in findings.whys

@@ -1,5 +1,5 @@
-"""The answer to a scenario in words: a headline, one sentence, its evidence, and what a reader must know before
-quoting it. The terminal and the report say the same. Pure functions."""
+"""The answer to a scenario in words: a headline, one sentence, and its evidence. The terminal and the report say the
+same. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,20 +15,16 @@ from netdyno.analysis.ranking.answers import find_comparison
 from netdyno.kit import quantities
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.kit.statistics.stats import Comparison
-from netdyno.kit.units import duration_words
-from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import (
-    bursts,
     capacity,
-    company,
     faults,
     flips,
     ground,
     knobs,
+    loads,
     loss,
-    notices,
     ranking,
     unranked,
     unread,
@@ -45,11 +41,8 @@ BADGES: Mapping[RankingVerdict, str] = {
     "flip": "Where the winner changes",
 }
 """The badge of a verdict that recommends none."""
-LARGE_LAG_SHARE = 0.1
 UNKNOWN = "an unknown factor"
 """The bound of a difference where the blocks leave none."""
-MOST_GAPS = 4
-"""The most gaps in a ranking that are listed one by one."""
 MOST_IN_BADGE = 3
 """The most names in a badge; the sentence has all."""
 MOST_COSTS = 3
@@ -105,7 +98,7 @@ def _answer_verdict(findings: ScenarioFindings) -> AnswerText:
         return AnswerText(unread.HEADLINE, unread.WHY_NOT_RANKED, faults.name_separately_ranked(findings.faulty))
     if findings.verdict == "no_data":
         headline, nothing = "No valid trial", "No trial of this workload was valid, so there is no answer."
-        if _list_without_figure(findings):
+        if findings.without_figure:
             headline = "No figure"
             nothing = (
                 f"No valid trial has a figure for {METRICS[findings.scenario.metric].title}, so there is no answer."
@@ -141,7 +134,7 @@ def _describe_cores(findings: ScenarioFindings, decision: Decision) -> str:
     return ground.describe_usable_cores(group.cores)
 
 
-# --- figures and loads -------------------------------------------------------------------------------------------
+# --- figures -----------------------------------------------------------------------------------------------------
 
 
 def format_value(scenario: Scenario, figure: float) -> str:
@@ -162,67 +155,6 @@ def format_pair(scenario: Scenario, outcome: Pair) -> str:
     return figure if outcome.valid == outcome.trials else f"{figure} ({outcome.valid}/{outcome.trials})"
 
 
-def describe_load(scenario: Scenario) -> str:
-    """Describe how the load was offered; closed loop is always named as such. A chat's mode of delivery is added where
-    the scenario sets it for all of its cells: it weighs more than most differences between models."""
-    return (
-        _describe_pace(scenario)
-        + _describe_start(scenario)
-        + _describe_connections(scenario)
-        + _describe_deliveries(scenario)
-        + _describe_streams(scenario)
-    )
-
-
-def _describe_streams(scenario: Scenario) -> str:
-    if scenario.chunks is None:
-        return ""
-    return f", streams of {quantities.plural(scenario.chunks, 'chunk')} {duration_words(scenario.every_s)} apart"
-
-
-def _describe_deliveries(scenario: Scenario) -> str:
-    mode = scenario.server.get("deliveries", scenario.where_possible.get("deliveries"))
-    is_chosen = scenario.workload == "chat" and mode is not None and "deliveries" not in scenario.factors
-    return f", deliveries {mode}" if is_chosen else ""
-
-
-def _describe_start(scenario: Scenario) -> str:
-    return ", each client sending as soon as it is connected" if scenario.start == "at-once" else ""
-
-
-def _describe_connections(scenario: Scenario) -> str:
-    if scenario.busy_connections is not None and "busy-connections" not in scenario.factors:
-        return f", on {quantities.plural(scenario.busy_connections, 'connection')}, the others idle"
-    requests = scenario.requests_per_connection
-    if requests is None:
-        return ""
-    return f", a new connection for each {'request' if requests == 1 else f'{requests} requests'}"
-
-
-def _describe_pace(scenario: Scenario) -> str:
-    if scenario.arrivals == "closed":
-        rounds = f" in rounds of {duration_words(scenario.round_s)}" if scenario.round_s else ""
-        in_flight = "" if scenario.depth == 1 else f", {scenario.depth} in flight per connection"
-        return f"closed loop{rounds}{in_flight}"
-    polling = (
-        f", sent and read every {duration_words(scenario.look_every_s)} "
-        f"(times up to {duration_words(2 * scenario.look_every_s)} too long)"
-        if scenario.look_every_s
-        else ""
-    )
-    joined = ", all messages due on a connection in one write" if scenario.write_due == "joined" else ""
-    burst = f", in a burst {quantities.rate(scenario.burst_rate)}" if scenario.burst_rate is not None else ""
-    return f"open loop {_describe_offered_rate(scenario)}{burst}, {scenario.arrivals} arrivals{polling}{joined}"
-
-
-def _describe_offered_rate(scenario: Scenario) -> str:
-    if "rate" in scenario.factors or "rate-per-connection" in scenario.factors:
-        return "at the offered rates"
-    if scenario.rate_per_connection is not None:
-        return f"at {quantities.rate(scenario.rate_per_connection)} offered on each connection"
-    return f"at {quantities.rate(scenario.rate or 0)} offered"
-
-
 # --- the sentence ------------------------------------------------------------------------------------------------
 
 
@@ -237,14 +169,14 @@ class Speech:
         self.at_least = "at least " if findings.censored else ""
         bound = findings.axes[0].bound if findings.axes else ""
         self.generator_in_it = ", generator included (true differences may be larger)" if bound else ""
-        loads = findings.ranked_levels
-        self.over_loads = f" over {loads} loads" if loads > 1 else ""
+        count = findings.ranked_levels
+        self.over_loads = f" over {count} loads" if count > 1 else ""
         self.axes = [axis.metric for axis in findings.axes]
         self.higher = findings.better == "higher"
         self.says = {standing.contestant: loss.name_with_loss(standing) for standing in findings.standings}
         self.ranks = {standing.contestant: standing.rank for standing in findings.standings}
         self.qualified = _describe_eligible(findings, self.decision)
-        self.one_of = "ranked contestant" if _list_without_figure(findings) else "contestant with valid trials"
+        self.one_of = "ranked contestant" if findings.without_figure else "contestant with valid trials"
 
     def list_names(self, names: Sequence[str]) -> str:
         return quantities.listed([self.says[name] for name in names])
@@ -253,7 +185,7 @@ class Speech:
         """The compared metric, the contestants compared, and the load."""
         under = f" under {self.scenario.slo}" if self.scenario.slo else ""
         metric = f"{METRICS[self.scenario.metric].title}{under}{self.over_loads}"
-        return f"{metric}{self.qualified} ({describe_load(self.scenario)})"
+        return f"{metric}{self.qualified} ({loads.describe_load(self.scenario)})"
 
     def name_best(self) -> str:
         return f"the {'highest' if self.higher else 'lowest'} {self.name_subject()}"
@@ -513,214 +445,3 @@ def _describe_switches(cell: CellFigures) -> str:
     if "switches" not in cell.values:
         return "an unknown number"
     return quantities.three_digits(cell.value("switches"))
-
-
-# --- before you quote it -----------------------------------------------------------------------------------------
-
-
-def list_caveats(findings: ScenarioFindings) -> tuple[str, ...]:
-    """All that a reader must know before quoting the answer."""
-    return (
-        *company.list_caveats(findings.company),
-        *ranking.explain_ranks(findings),
-        *unranked.explain_unsafe(findings.unsafe),
-        *unranked.explain_unranked(findings.unranked),
-        *ground.list_caveats(findings.ground),
-        *ground.describe_load_shares(findings.ground, findings.cells),
-        *_explain_bounds(findings),
-        *capacity.list_caveats(findings.capacity),
-        *notices.describe_overload(findings),
-        *notices.describe_constant_latency(findings),
-        *notices.describe_throttling(findings),
-        *bursts.describe_contestants(findings),
-        *_explain_loop(findings),
-        *_explain_client_contestants(findings),
-        *_explain_fixed_rate(findings.scenario),
-        *_list_missing(findings),
-        *_list_gaps(findings),
-        *faults.list_caveats(findings.unproven),
-        *_list_unsteady(findings),
-        *notices.describe_noted(findings),
-        *notices.describe_uneven_threads(findings),
-        *notices.describe_reconnects(findings),
-        *notices.describe_warm_up_times(findings),
-        *notices.describe_turns(findings),
-        *loss.list_caveats(findings.cells, findings.loss_bound),
-        *_list_added_options(findings),
-        *_explain_threads_each(findings),
-        *_explain_sampled_threads(findings),
-    )
-
-
-def _explain_bounds(findings: ScenarioFindings) -> list[str]:
-    """Say why figures are bounds."""
-    labels = {level.key: level.label for level in findings.levels}
-    reasons = []
-    for key in dict.fromkeys(cell.level for cell in findings.censored):
-        names = [f"{cell.contestant} ({cell.share:.0%} of a core)" for cell in findings.censored if cell.level == key]
-        reasons.append(
-            f"At {labels[key]} the generator was at its limit with {quantities.listed(names)}, so figures measure the "
-            "generator too. For every contestant, rates are 'at least' and response times 'at most'; true differences "
-            "may be larger. More cores for the generator, or more of its threads, would show more."
-        )
-    for bar in findings.error_bars:
-        parts = [f"it sent messages {quantities.duration(bar.send_ns)} late"] if findings.scenario.scheduled else []
-        if bar.receive_ns is None:
-            parts.append("how late it read replies is unknown")
-        elif bar.receive_ns:
-            parts.append(f"it read replies {quantities.duration(bar.receive_ns)} after they had arrived")
-        reasons.append(
-            f"At {labels[bar.level]} the generator's own delay is {bar.share:.0%} of the shortest {bar.percentile} "
-            f"({quantities.duration(bar.of)}): {', and '.join(parts)}. So these response times are 'at most', and the "
-            "ratios between servers may be larger."
-        )
-    return reasons
-
-
-def _explain_loop(findings: ScenarioFindings) -> list[str]:
-    notes = []
-    if findings.scenario.arrivals == "closed":
-        notes.append(
-            "Closed loop: each connection waits for its reply before it sends again, so a slow server gets fewer "
-            "requests. "
-            + (
-                "In a round, all connections that have their replies send at the same moment, and the generator reads "
-                "replies on its own cores: each latency includes that work."
-                if findings.scenario.scheduled
-                else "Latencies are service times under full load, not what users at a fixed rate would see."
-            )
-        )
-    if findings.scenario.scheduled and (late := _select_with_send_lag(findings.cells)):
-        notes.append(_describe_send_lag(late))
-    return notes
-
-
-def _select_with_send_lag(cells: Sequence[CellFigures]) -> list[CellFigures]:
-    """Return the cells with a send lag: an external load program reports none."""
-    return [cell for cell in cells if cell.value("send-lag-max") > 0]
-
-
-def _describe_send_lag(cells: Sequence[CellFigures]) -> str:
-    worst = max(cells, key=lambda cell: cell.value("send-lag-p99"))
-    lag, response = worst.value("send-lag-p99"), worst.value("p99")
-    text = (
-        f"Send lag, the error bar of these latencies: p99 at most {quantities.duration(lag)}, "
-        f"largest {quantities.duration(max(cell.value('send-lag-max') for cell in cells))}"
-    )
-    if lag > LARGE_LAG_SHARE * response:
-        text += (
-            f". For {worst.contestant} that is {lag / response:.0%} of its p99 response time: "
-            "part of this latency may be the generator's own"
-        )
-    return f"{text}."
-
-
-def describe_lags(scenario: Scenario, cells: Sequence[CellFigures]) -> str:
-    """The generator's own part of the response times: its send lag, where it has a schedule, and its receive lag."""
-    parts = []
-    if scenario.scheduled and (late := _select_with_send_lag(cells)):
-        parts.append(f"send lag p99 at most {quantities.duration(max(cell.value('send-lag-p99') for cell in late))}")
-    received = [lag.value for cell in cells if (lag := cell.values.get("receive-lag-p50"))]
-    if received:
-        parts.append(f"receive lag p50 at most {quantities.duration(max(received))}")
-    return ", ".join(parts)
-
-
-def _explain_client_contestants(findings: ScenarioFindings) -> list[str]:
-    scenario = findings.scenario
-    if scenario.client == GENERATOR and not set(scenario.factors.get("client", ())) - {GENERATOR}:
-        return []
-    if findings.instruments:
-        own = (
-            f"The figures of {quantities.listed(findings.instruments)} are those of an external load program, which "
-            "verifies no reply and does not report how late it sends and reads."
-        )
-        return [own]
-    text = (
-        "The load came from client contestants: every figure includes the client's own time per request. Servers are "
-        "compared only under the same client."
-    )
-    return [text]
-
-
-def _explain_fixed_rate(scenario: Scenario) -> list[str]:
-    if not scenario.scheduled or scenario.metric != "throughput":
-        return []
-    return ["The rate was fixed: equal throughput means that every server kept up, not that all are equally fast."]
-
-
-def _list_missing(findings: ScenarioFindings) -> list[str]:
-    """List the contestants that are not ranked, or on fewer trials than planned."""
-    notes = []
-    unmeasured = _list_without_figure(findings)
-    if unmeasured:
-        title = METRICS[findings.scenario.metric].title
-        notes.append(f"Not ranked, without a figure for {title}: {quantities.listed(unmeasured)}.")
-    if absent := [name for name in findings.absent if name not in unmeasured]:
-        notes.append(f"Not ranked, without a valid trial: {quantities.listed(absent)}.")
-    if fewer := [f"{standing.contestant} ({standing.missing})" for standing in findings.standings if standing.missing]:
-        notes.append(f"Compared on fewer cells than planned (trials excluded): {quantities.listed(fewer)}.")
-    return notes
-
-
-def _list_without_figure(findings: ScenarioFindings) -> list[str]:
-    """List contestants with valid trials and no figure of the metric, such as CPU where the process is not known."""
-    measured = {cell.contestant for cell in findings.cells}
-    return [name for name in findings.absent if name in measured]
-
-
-def _list_gaps(findings: ScenarioFindings) -> list[str]:
-    """List whole levels that a ranked contestant did not finish though others did. A capacity has none: above it, no
-    valid trial is the expected result."""
-    if findings.capacity is not None:
-        return []
-    finished = {(cell.contestant, cell.level) for cell in findings.cells}
-    finished_levels = {key for _, key in finished}
-    gaps = [
-        f"{standing.contestant} has no valid trial at {level.label}: its rank covers the other loads only."
-        for level in findings.levels
-        if level.key in finished_levels
-        for standing in findings.standings
-        if (standing.contestant, level.key) not in finished
-    ]
-    if len(gaps) > MOST_GAPS:
-        return [
-            f"In {len(gaps)} cases a contestant has no valid trial at a load: its rank covers the other loads only."
-        ]
-    return gaps
-
-
-def _list_unsteady(findings: ScenarioFindings) -> list[str]:
-    """List contestants with a level that moved within windows more often than by chance."""
-    return [
-        f"{server.contestant} was not steady: its throughput or response time moved within the window in "
-        f"{server.moved} of {quantities.plural(server.trials, 'trial')}."
-        for server in findings.unsteady
-    ]
-
-
-def _list_added_options(findings: ScenarioFindings) -> list[str]:
-    """List the options that the harness added, with their contestants."""
-    texts = [
-        f"{added.option} {added.value} ({quantities.listed(added.contestants)})" for added in findings.added_options
-    ]
-    return [f"Options set only where supported: {'; '.join(texts)}."] if texts else []
-
-
-def _explain_threads_each(findings: ScenarioFindings) -> list[str]:
-    """Name the contestants that got a thread for each connection."""
-    return [
-        f"{server.contestant} serves one client per thread, and a further client waits until another leaves. So it was "
-        f"started with a thread for each connection: {quantities.listed([str(count) for count in server.seen])} "
-        "threads in all."
-        for server in findings.threads_each
-    ]
-
-
-def _explain_sampled_threads(findings: ScenarioFindings) -> list[str]:
-    """Name the contestants with context switches and waits estimated from some of their threads."""
-    return [
-        f"Context switches and waits of {server.contestant} are estimates where it has thousands of threads: "
-        f"{server.read} of up to {server.threads:,}, chosen at random, were read."
-        for server in findings.sampled_threads
-    ]

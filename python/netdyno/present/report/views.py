@@ -18,10 +18,12 @@ from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ComparisonResult, JudgedClaim
 from netdyno.present.prose import (
+    caveats,
     claim_verdicts,
     company,
     ground,
     languages,
+    loads,
     ranking,
     replies,
     stopping,
@@ -121,7 +123,7 @@ def present_scenario(findings: ScenarioFindings, looks: Styles, number: int) -> 
         findings=findings,
         answer=verdict.answer(findings),
         evidence=verdict.list_evidence(findings),
-        caveats=verdict.list_caveats(findings),
+        caveats=caveats.list_caveats(findings),
         ground=(
             *filter(None, [languages.describe_choices(findings.within, findings.ground)]),
             *ground.list_caveats(findings.ground),
@@ -130,7 +132,7 @@ def present_scenario(findings: ScenarioFindings, looks: Styles, number: int) -> 
         ),
         verdict=_describe_verdict(findings),
         metric=METRICS[findings.scenario.metric].title,
-        load=verdict.describe_load(findings.scenario),
+        load=loads.describe_load(findings.scenario),
         requests=replies.describe_requests(findings.scenario),
         certainty=_describe_certainty(findings),
         scores=scoreboard.make_view(findings),

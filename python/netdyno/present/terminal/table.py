@@ -24,6 +24,7 @@ from netdyno.present.prose import (
     associations,
     bursts,
     canary,
+    caveats,
     claim_verdicts,
     claims,
     company,
@@ -316,7 +317,7 @@ def _explain_scores(findings: ScenarioFindings) -> str:
     notes = [f"figures at {findings.heaviest.label}{ranks}"] if len(findings.levels) > 1 else []
     if findings.may_lose:
         notes.append(_explain_loss(findings))
-    if lags := verdict.describe_lags(findings.scenario, findings.cells):
+    if lags := caveats.describe_lags(findings.scenario, findings.cells):
         notes.append(lags)
     return "; ".join(notes)
 

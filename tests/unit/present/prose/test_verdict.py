@@ -12,7 +12,9 @@ from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
 from netdyno.present.prose import ground
-from netdyno.present.prose.verdict import answer, describe_load, list_caveats, list_evidence
+from netdyno.present.prose.caveats import list_caveats
+from netdyno.present.prose.loads import describe_load
+from netdyno.present.prose.verdict import answer, list_evidence
 from netdyno.present.report import render_html
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import (
