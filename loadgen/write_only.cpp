@@ -21,6 +21,9 @@ namespace netdyno::load {
 namespace {
 
 constexpr Nanos before_the_first = 20'000'000;
+/// From here on a client takes nothing more off its socket, as asyncio's StreamReader: twice its limit of 64 KiB.
+/// What it has not taken when it leaves resets the connection.
+constexpr std::size_t most_taken = std::size_t{128} << 10;
 
 struct Client {
   UniqueFd fd;
@@ -28,6 +31,7 @@ struct Client {
   Nanos due = never;          // of its next write, of its end, or of its connect's timeout
   std::uint32_t written = 0;  // messages that the kernel has taken whole
   std::string rest;           // of a message that it has taken in part
+  std::size_t taken = 0;      // bytes that were taken off the socket, and thrown away
 };
 
 class WriteOnlyLoad {
@@ -60,7 +64,7 @@ class WriteOnlyLoad {
     set_nodelay(client.fd.get(), plan_.nodelay);
     const int error = ::connect(client.fd.get(), server_.get(), server_.size) == 0 ? 0 : errno;
     if (error != 0 && error != EINPROGRESS) return fail_connect(number, error);
-    poller_.add(client.fd.get(), EPOLLOUT | EPOLLET, number);
+    poller_.add(client.fd.get(), EPOLLIN | EPOLLOUT | EPOLLET, number);
     schedule(number, began_ + plan_.connect_timeout);
   }
 
@@ -73,8 +77,9 @@ class WriteOnlyLoad {
       error == 0 ? note_connected(number) : fail_connect(number, error);
     } else if (broken) {
       fail(number);
-    } else if (!client.rest.empty()) {
-      write_rest(number);
+    } else {
+      if ((events & EPOLLIN) != 0 && !throw_away(number)) return fail(number);
+      if (!client.rest.empty()) write_rest(number);
     }
   }
 
@@ -84,6 +89,19 @@ class WriteOnlyLoad {
     ++figures_.connections.established;
     clients_[number].connected = true;
     schedule(number, now + before_the_first);
+  }
+
+  /// Takes what has arrived off the socket, up to `most_taken`. Returns false if the connection is broken; a server
+  /// that has only closed its half breaks the next write.
+  bool throw_away(std::uint32_t number) {
+    Client& client = clients_[number];
+    while (client.taken <= most_taken) {
+      const ssize_t taken = recv(client.fd.get(), thrown_away_.data(), thrown_away_.size(), 0);
+      if (taken < 0) return errno == EAGAIN || errno == EINTR;
+      if (taken == 0) return true;
+      client.taken += static_cast<std::size_t>(taken);
+    }
+    return true;
   }
 
   void carry_out_due() {
@@ -112,7 +130,7 @@ class WriteOnlyLoad {
     if (sent < 0 && errno != EAGAIN && errno != EINTR) return fail(number);
     if (sent > 0) figures_.bytes.sent += static_cast<std::uint64_t>(sent);
     if (sent > 0) client.rest.erase(0, static_cast<std::size_t>(sent));
-    if (!client.rest.empty()) return poller_.modify(client.fd.get(), EPOLLOUT | EPOLLET, number);
+    if (!client.rest.empty()) return poller_.modify(client.fd.get(), EPOLLIN | EPOLLOUT | EPOLLET, number);
     ++client.written;
     ++figures_.messages.sent;
     schedule(number, now_ns() + plan_.every);
@@ -175,6 +193,7 @@ class WriteOnlyLoad {
   const std::unique_ptr<Codec> codec_ = make_codec(plan_);
   Poller poller_;
   std::vector<Client> clients_;
+  std::vector<char> thrown_away_ = std::vector<char>(std::size_t{256} << 10);  // asyncio reads as much at once
   std::set<std::pair<Nanos, std::uint32_t>> due_;
   Figures figures_;
   Nanos began_ = 0;

@@ -41,6 +41,8 @@ class SilentRoom:
     """A server that sends each client bytes which it does not read, and reads until the client has left."""
 
     listener: socket.socket
+    unread: int = 600
+    resets: int = 0
     received: list[int] = field(default_factory=list)
     threads: list[threading.Thread] = field(default_factory=list)
 
@@ -57,19 +59,19 @@ class SilentRoom:
     def _read(self, client: socket.socket) -> None:
         count = 0
         with client:
-            client.sendall(b"unread" * 100)
+            client.sendall(b"u" * self.unread)
             try:
                 while data := client.recv(1 << 16):
                     count += len(data)
-            except ConnectionResetError:  # it left with bytes that it had not read
-                pass
+            except ConnectionResetError:
+                self.resets += 1
         self.received.append(count)
 
 
 @contextmanager
-def listening() -> Iterator[SilentRoom]:
+def listening(unread: int = 600) -> Iterator[SilentRoom]:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        made = SilentRoom(server)
+        made = SilentRoom(server, unread)
         thread = threading.Thread(target=made.serve, daemon=True)
         thread.start()
         yield made
@@ -100,6 +102,17 @@ def test_each_client_writes_all_its_messages_reads_nothing_and_leaves() -> None:
     assert (load.messages.received, load.bytes.received, load.requests.per_second) == (0, 0, 0)
     least_s = 0.02 + MESSAGES * writes.every_s
     assert load.plan.duration_s >= least_s, "it waits before the first, after each and before it leaves"
+
+
+@pytest.mark.parametrize(("unread", "resets"), [(100_000, 0), (700_000, CLIENTS)])
+def test_a_client_takes_128_kib_off_its_socket_and_what_it_leaves_there_resets_the_connection(
+    unread: int, resets: int
+) -> None:
+    """The second is more than twice what one read takes (256 KiB), and less than what a socket holds."""
+    with listening(unread) as server:
+        code, load = run_load(server.url, messages=20)
+    assert (code, writes_of(load).finished, load.bytes.received) == (0, CLIENTS, 0)
+    assert server.resets == resets
 
 
 def test_a_client_whose_server_is_gone_has_an_error_and_what_it_wrote_does_not_count() -> None:
