@@ -118,7 +118,7 @@ class ScriptTests(Frozen):
 
 class Account(Frozen):
     """What is to be said of a verdict: what its author would object, what would overturn it, where the source's own
-    program does otherwise (or, where none is public, that), and what was done about it."""
+    program does otherwise (or, where none was found, that), and what was done about it."""
 
     objection: str
     overturn: str

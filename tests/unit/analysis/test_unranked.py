@@ -62,7 +62,7 @@ def test_every_answer_is_that_of_a_run_without_it(unsafe_analysis: Analysis) -> 
         assert findings.cells == expected.cells
         assert answer(findings).headline == answer(expected).headline
         assert answer(findings).sentence == f"{answer(expected).sentence} Left out as unsafe: {EPOLL}."
-        assert list_caveats(findings)[0] == f"{EPOLL} is UNSAFE and in no ranking or claim: {WHY_UNSAFE}."
+        assert list_caveats(findings)[0] == f"{EPOLL} is UNSAFE and in no ranking: {WHY_UNSAFE}."
         assert list_caveats(findings)[1:] == list_caveats(expected)
 
 
@@ -87,7 +87,7 @@ def test_its_trials_are_counted_and_listed_like_any_other(unsafe_analysis: Analy
 
 def test_the_table_marks_it_and_never_ranks_it(unsafe_analysis: Analysis) -> None:
     text, lines = flat(unsafe_analysis)
-    assert f"{EPOLL} is UNSAFE and in no ranking or claim: {WHY_UNSAFE}." in text
+    assert f"{EPOLL} is UNSAFE and in no ranking: {WHY_UNSAFE}." in text
     assert not [line for line in lines if re.match(rf" ?(\d+=?|{quantities.DASH}) +{EPOLL}", line)]
     assert [line for line in lines if re.search(r"6 of 6 +3,000 \(25%\) +42 +18", line)]
     assert max(map(len, lines)) <= 80

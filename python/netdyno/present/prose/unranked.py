@@ -42,7 +42,7 @@ def format_lost(server: Unsafe) -> str:
 def explain_unsafe(servers: Sequence[Unsafe]) -> tuple[str, ...]:
     """Say why each server is in no ranking."""
     why = {server.contestant: server.why for server in servers}
-    return tuple(f"{name} is UNSAFE and in no ranking or claim: {text}." for name, text in why.items())
+    return tuple(f"{name} is UNSAFE and in no ranking: {text}." for name, text in why.items())
 
 
 def explain_unranked(servers: Sequence[Unranked]) -> tuple[str, ...]:
