@@ -577,6 +577,8 @@ def test_a_mistyped_answer_is_requested_again_and_the_rest_is_kept(
     monkeypatch.setattr(typer, "prompt", prompt)
     received = advise_questions.ask_questions()
     assert received == {"connections": 30, "size": 2048, "objective": "cpu", "time-budget": 300.0}
+    words = workload.list_words(received)
+    assert words == ["--connections", "30", "--size", "2048", "--objective", "cpu", "--time-budget", "300s"]
     assert [prompted.count(name) for name in ("connections", "rate", "size", "objective")] == [2, 1, 2, 2]
     assert capsys.readouterr().err.count("; once more\n") == 3
 

@@ -69,8 +69,9 @@ def test_each_run_has_its_page_its_report_and_every_trial(results: Path, target:
         assert len(exported["trials"]) == len(stored_run.all_trials)
         assert (target / entry["folder"] / "export.csv").read_bytes().startswith(b"table,question,")
         page = (target / entry["folder"] / "index.html").read_text()
-        about = (entry["machine"], entry["started_at"][:10], f"<code>./netdyno run {entry['experiment']}")
+        about = (entry["machine"], entry["started_at"][:10], f"<code>./netdyno run {entry['experiment']} --results ")
         assert all(text in page for text in about)
+        assert about[2] in (target / "index.html").read_text()
         assert all(answer["text"] in unescape(page) for answer in entry["answers"] + entry["claims"])
 
     pages = list(target.rglob("*.html"))

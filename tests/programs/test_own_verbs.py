@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.present.prose.repeat import build_repeat_command
 from netdyno.store import read, schema
 from netdyno.verbs.cli import main
 from tests.support.fixtures import FAKES
@@ -54,9 +53,7 @@ def test_the_knob_of_a_run_is_repeated_and_resumed_by_its_words(tmp_path: Path) 
     (path,) = tmp_path.glob(f"*/{schema.FILE_NAME}")
     run = read.load(path)
     assert {trial.contestant for trial in run.trials} == {"how=plain", "how=chunked"}
-    repeat = shlex.split(build_repeat_command(run.experiment, run.about))
-    assert repeat[repeat.index("--server") + 1] == f"{API} {{how}}"
-    assert repeat[repeat.index("--vary") + 1] == "how=plain,chunked"
+    assert run.typed == ("run", "web", *KNOB, *QUICK, "--results", str(tmp_path))
 
 
 def test_advice_is_between_ones_own_servers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,6 +84,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         about=run.about,
         environment=run.environment,
         requested=experiment,
+        typed=run.typed,
         example=_find_example(run),
         trials=tuple(trials),
         gate=judge_gate(experiment.gate, parts, level) if experiment.gate else None,

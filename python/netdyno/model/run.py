@@ -35,6 +35,8 @@ class Run(Frozen):
     twins: tuple[Trial, ...] = ()
     traced: tuple[Traced, ...] = ()
     """The traced servers; empty where none was to be traced, and in a run stored before that existed."""
+    typed: tuple[str, ...] = ()
+    """The words of the command line that made it, behind the program's name."""
 
     @property
     def links(self) -> tuple[str, ...]:

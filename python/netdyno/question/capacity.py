@@ -36,18 +36,6 @@ SEARCH: tuple[Option, ...] = (
 """The options of a search by the command line, with its own defaults."""
 
 
-def list_search_options(experiment: Experiment, plan: CapacityPlan) -> dict[str, str]:
-    """The options of a stored search, by name, as the command line takes them."""
-    (scenario,) = experiment.scenarios
-    holders = {"experiment": experiment, "search": plan}
-    own_options = [option for option in SEARCH if option.place != "server"]
-    words = {
-        option.name: option.takes.text(getattr(holders.get(option.place, scenario), option.field))
-        for option in own_options
-    }
-    return words | {name: str(value) for name, value in scenario.server.items()}
-
-
 def to_level(rate_hz: float | str) -> int | float:
     """Return a rate as a level: whole numbers read better, and most rates are whole."""
     rate = float(rate_hz)

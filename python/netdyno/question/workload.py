@@ -142,6 +142,14 @@ def read_option(name: str, given: object, where: str) -> Any:
     return given if OPTIONS[name].place == "server" else value
 
 
+def list_words(workload: Workload) -> list[str]:
+    """Return the workload as options of a command line."""
+    values = {
+        name: given if isinstance(given, str) else OPTIONS[name].takes.text(given) for name, given in workload.items()
+    }
+    return [word for name, text in values.items() for word in (f"--{name}", text)]
+
+
 def choose_metric(workload: Workload) -> str:
     objective_text = str(workload.get("objective", THROUGHPUT if "rate" not in workload else "cpu"))
     return objective_text if objective_text in METRICS else "cpu"

@@ -40,10 +40,10 @@ def load(path: Path) -> Run:
 
 
 def _load(connection: sqlite3.Connection) -> Run:
-    run_id, experiment_text, started_at, finished_at, environment = _read_row(
+    run_id, experiment_text, started_at, finished_at, environment, words = _read_row(
         connection,
-        "run_id, experiment, started_at, finished_at, environment",
-        tuple[str, str, str, str | None, str],
+        "run_id, experiment, started_at, finished_at, environment, argv",
+        tuple[str, str, str, str | None, str, str],
     )
     _check_run_id(run_id)
     trials = _load_trials(connection)
@@ -59,6 +59,7 @@ def _load(connection: sqlite3.Connection) -> Run:
         trials=tuple(trial for trial in trials if not trial.twin),
         twins=tuple(trial for trial in trials if trial.twin),
         traced=_load_traced(connection),
+        typed=msgspec.json.decode(words, type=tuple[str, ...])[1:],
     )
 
 

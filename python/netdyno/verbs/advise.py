@@ -81,6 +81,7 @@ def run(request: AdviseRequest, argv: Sequence[str]) -> int:
     requested: Workload = {**(workload.read(request.file) if request.file else {}), **request.given}
     if not requested and not has_servers(request.own):
         requested = advise_questions.ask_questions()
+        argv = [*argv, *workload.list_words(requested)]
     own, requested = candidates.settle_workload(request.own, requested)
     request = replace(request, own=own, given=requested, argv=argv)
     workload.check(requested)

@@ -19,6 +19,7 @@ from typing import Annotated, Literal, NoReturn, get_args
 import typer
 from msgspec.structs import replace
 from typer._click.exceptions import NoArgsIsHelpError
+from typer._click.globals import get_current_context
 from typer.core import TyperGroup
 from typer.main import get_group
 
@@ -151,7 +152,7 @@ def run(
         cluster=cluster,
         as_json=as_json,
     )
-    return run_command.run(request, sys.argv)
+    return run_command.run(request, _list_typed())
 
 
 @app.command()
@@ -227,7 +228,7 @@ def gate(
         junit=junit,
         history=history,
     )
-    return command.run(request, sys.argv)
+    return command.run(request, _list_typed())
 
 
 @app.command()
@@ -274,7 +275,7 @@ def advise(
         again=again,
         along=along,
     )
-    return command.run(request, sys.argv)
+    return command.run(request, _list_typed())
 
 
 @app.command()
@@ -301,7 +302,7 @@ def aa(
         as_json=as_json,
         foreign_load=foreign_load,
     )
-    return command.run(request, sys.argv, comparisons, workload)
+    return command.run(request, _list_typed(), comparisons, workload)
 
 
 @app.command()
@@ -514,7 +515,7 @@ def capacity(
         as_json=as_json,
         foreign_load=foreign_load,
     )
-    return command.run(request, sys.argv)
+    return command.run(request, _list_typed())
 
 
 @app.command()
@@ -800,13 +801,23 @@ def _is_unread(descriptor: int) -> bool:
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
+def _list_typed() -> list[str]:
+    """Return the command line that is being carried out, which its runs are stored with."""
+    return ["netdyno", *get_current_context().obj]
+
+
 def _run_verb(arguments: Sequence[str] | None) -> int:
     if ASKS in os.environ:
         from typer._completion_classes import completion_init
 
         completion_init()
     try:
-        code = _build_command()(args=arguments, prog_name="netdyno", standalone_mode=False)
+        code = _build_command()(
+            args=arguments,
+            prog_name="netdyno",
+            standalone_mode=False,
+            obj=sys.argv[1:] if arguments is None else arguments,
+        )
         print(end="", flush=True)  # while errors are still handled
         return code if isinstance(code, int) else 0
     except UserError as error:

@@ -126,7 +126,7 @@ def _add_run(published: Site, stored: Run, profiled: StoredProfiles, target: Pat
     from netdyno.analysis.analysis import analyse
     from netdyno.present.export import tables
     from netdyno.present.export.collect import collect
-    from netdyno.present.prose.repeat import list_commands
+    from netdyno.present.prose.repeat import format_typed
     from netdyno.present.report import render_html
 
     analysis = analyse(stored)
@@ -138,14 +138,21 @@ def _add_run(published: Site, stored: Run, profiled: StoredProfiles, target: Pat
     if before and (before[-1].digest, before[-1].profiles) == (digest, profiles_digest):
         return published, f"{stored.run_id}: published already, as version {before[-1].version}"
     version = _choose_version(stored.run_id, len(before), target)
-    new = site.make_entry(collected.findings, collected.environment, version, digest, profiles_digest)
+    new = site.make_entry(
+        collected.findings,
+        collected.environment,
+        version,
+        digest,
+        profiles_digest,
+        command=format_typed(analysis),
+    )
     files = {
         "export.json": text,
         "export.csv": tables.format_csv(collected),
         "export.md": tables.format_markdown(collected),
         "environment.json": json.dumps(collected.environment, indent=2) + "\n",
         "report.html": render_html(analysis, (), profiled),
-        INDEX_NAME: site.run_page(new, collected.environment, list_commands(analysis)[0].line),
+        INDEX_NAME: site.run_page(new, collected.environment),
     }
     _write_folder(target / new.folder, files)
     published = msgspec.structs.replace(published, runs=(*published.runs, new))

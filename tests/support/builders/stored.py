@@ -27,7 +27,9 @@ def stored(run: Run, results: Path) -> Path:
         )
         for trial in trials
     ]
-    with write.Store.create(folder, run, ["netdyno", "run", "--results", str(results)], cells) as made:
+    with write.Store.create(
+        folder, run, ["netdyno", "run", run.experiment.name, "--results", str(results)], cells
+    ) as made:
         for trial in trials:
             made.add(trial)
         if run.finished_at:

@@ -247,6 +247,8 @@ class Analysis(PublishedRun, kw_only=True):
     """The programs that took part, with code and caveats; empty for a run stored before these were recorded."""
     environment: Mapping[Name, Quoted | int | float | bool | list[Quoted]]
     requested: Experiment
+    typed: tuple[Quoted, ...]
+    """The words of the command line that made the run, behind the program's name."""
     example: Trial | None
     """A trial to repeat by hand: the first with figures."""
     trials: tuple[Trial, ...]

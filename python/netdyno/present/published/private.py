@@ -34,7 +34,7 @@ _WORDS = frozenset({"root", "localhost", "127.0.0.1", "user", "users", "server",
 """Names that are common words."""
 _HOST = re.compile(r"(\S+) at (?:\w+://)?(\S+?)(?::\d+)?, kernel ")
 """A host in the environment of a run on a cluster."""
-_FREE_TEXTS = frozenset({"log", "reason", "detail", "environment", "note", "summary", "command", "host"})
+_FREE_TEXTS = frozenset({"log", "reason", "detail", "environment", "note", "summary", "command", "host", "typed"})
 """Keys of texts in which the name of a user or a host names nothing else."""
 _ENCODED = frozenset({"histogram"})
 """Keys of values that are no text: base64 has slashes."""

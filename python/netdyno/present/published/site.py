@@ -20,7 +20,10 @@ FORMAT = "netdyno-site"
 RUNS = "runs"
 """The folder of the runs' pages."""
 HERE = Path(__file__).resolve().parent
-STATED = ("git_commit", "git_dirty", "cpu_model", "cores_online", "kernel", "system", "compiler", "compiler_flags")
+STATED = (
+    *("netdyno", "git_commit", "git_dirty", "cpu_model", "cores_online", "memory_bytes", "kernel", "system"),
+    *("compiler", "compiler_flags", "pinning.note", "foreign_load"),
+)
 """The entries of the environment that a reader needs first; all stand below."""
 
 
@@ -49,6 +52,9 @@ class PublishedVersion(Frozen):
     answers: tuple[PublishedAnswer, ...]
     claims: tuple[PublishedAnswer, ...] = ()
     profiles: Name = ""
+    command: Quoted = ""
+    """The command line that made it; empty in a version published before it was listed."""
+    interrupted: bool = False
 
 
 class Site(Frozen):
@@ -82,9 +88,15 @@ def name_folder(run_id: str, version: int) -> str:
 
 
 def make_entry(
-    findings: Findings, environment: Mapping[str, Any], version: int, digest: str, profiles: str = ""
+    findings: Findings,
+    environment: Mapping[str, Any],
+    version: int,
+    digest: str,
+    profiles: str = "",
+    *,
+    command: str = "",
 ) -> PublishedVersion:
-    """Return the entry of a run, from its export."""
+    """Return the entry of a run, from its export, and the command line that made it."""
     dirty = " with changes" if environment.get("git_dirty") else ""
     return PublishedVersion(
         run_id=findings.run_id,
@@ -92,6 +104,8 @@ def make_entry(
         folder=name_folder(findings.run_id, version),
         digest=digest,
         profiles=profiles,
+        command=command,
+        interrupted=findings.finished_at is None,
         experiment=findings.experiment,
         question=findings.question,
         started_at=findings.started_at,
@@ -128,7 +142,11 @@ def _group_by_run(site: Site) -> list[list[PublishedVersion]]:
 
 def _summarise_run(run: PublishedVersion) -> str:
     when = run.started_at[:16].replace("T", " ")
-    made = f"{run.experiment}, {when} UTC: {run.trials} valid trials on {run.machine}, commit {run.commit[:12]}."
+    ended = ", interrupted" if run.interrupted else ""
+    made = (
+        f"{run.experiment}, {when} UTC{ended}: {run.trials} valid trials on {run.machine}, commit {run.commit[:12]}, "
+        f"by {run.command}."
+    )
     lines = [f"## {harmless_markdown(run.question)}", "", *_wrap(harmless_markdown(made)), ""]
     for answer in run.answers:
         lines += _wrap(f"* **{harmless_markdown(answer.name)}**: {harmless_markdown(answer.text)}")
@@ -149,13 +167,11 @@ def _wrap(text: str) -> list[str]:
     return [*lines[:1], *(re.sub(r"\A( *\d*)([-+#>=.)])", r"\1\\\2", line) for line in lines[1:])]
 
 
-def run_page(version: PublishedVersion, environment: Mapping[str, Any], command: str) -> str:
-    """Return the page of a run: its answers, its files, where it was made, and the command that repeats it."""
+def run_page(version: PublishedVersion, environment: Mapping[str, Any]) -> str:
+    """Return the page of a run: its answers, its files, where it was made, and the command that made it."""
     stated = [(key, environment[key]) for key in STATED if key in environment]
     rest = [(key, value) for key, value in environment.items() if key not in STATED]
-    return _render_page(
-        "run.html.j2", run=version, files=FILES, stated=stated, rest=rest, root="../../../", command=command
-    )
+    return _render_page("run.html.j2", run=version, files=FILES, stated=stated, rest=rest, root="../../../")
 
 
 def cut_first_sentence(text: str) -> str:

@@ -54,9 +54,8 @@ def test_a_server_of_ones_own_is_started_by_its_own_command() -> None:
     own = Own(command="mine --at '{address}:{port}'", workload="rpc")
     name = analyse(run).example.contestant  # type: ignore[union-attr]
     about = (About(kind="server", name=name, own=own),)
-    rerun, _, server, _ = list_commands(analyse(replace(run, about=about)))
+    _, _, server, _ = list_commands(analyse(replace(run, about=about)))
     assert server.line == "mine --at 127.0.0.1:7000"
-    assert rerun.line.endswith(f"--server 'mine --at '\"'\"'{{address}}:{{port}}'\"'\"'' --as {name} --workload rpc")
 
 
 def test_a_server_that_stands_already_is_not_started_to_repeat_a_trial() -> None:
@@ -64,22 +63,25 @@ def test_a_server_that_stands_already_is_not_started_to_repeat_a_trial() -> None
     own = Own(command="", workload="rpc", address="tcp://127.0.0.1:7000")
     name = analyse(run).example.contestant  # type: ignore[union-attr]
     about = (About(kind="server", name=name, own=own),)
-    rerun, _, load = list_commands(analyse(replace(run, about=about)))
+    _, _, load = list_commands(analyse(replace(run, about=about)))
     assert load.line.startswith("./netdyno load tcp://127.0.0.1:7000 ")
-    assert rerun.line.endswith(f"--address tcp://127.0.0.1:7000 --as {name} --workload rpc")
 
 
 def test_a_load_of_several_hosts_is_repeated_by_one_program() -> None:
     run = paired_run()
-    assert "--cluster" not in list_commands(analyse(run))[0].line
     hosts = replace(
         run,
         environment=run.environment | {OF_CLUSTER: "lab-7 at tls://10.0.0.2:8787"},
         experiment=run.experiment.with_each(client_hosts=2),
     )
-    rerun, _, _, load = list_commands(analyse(hosts))
-    assert rerun.line.endswith(" --cluster DIR")
+    _, _, _, load = list_commands(analyse(hosts))
     assert "--share" not in load.line
+
+
+def test_a_run_is_repeated_by_the_words_that_made_it() -> None:
+    words = ("gate", "--before", "./old {port}", "--budget", "smoke")
+    again, *_ = list_commands(analyse(replace(paired_run(), typed=words)))
+    assert again.line == "./netdyno gate --before './old {port}' --budget smoke"
 
 
 def test_an_id_that_a_shell_would_obey_is_quoted() -> None:
