@@ -4,7 +4,8 @@
 #   BEFORE, AFTER       two commands that start the servers, or
 #   BASE, SERVER        a commit, and the command that starts the server of {tree}; BUILD is the command that builds it
 #   SERVER_PATH, BUDGET what is requested (/), and how long the gate may take (10m)
-#   OBJECTIVE           an objective such as p99<20ms, which the new server has to meet at some rate
+#   OBJECTIVE, RATE     an objective such as p99<20ms, which the new server has to meet at this rate, or at some rate
+#   OPTIONS             further options of gate, one a line, such as --margin=p99=40
 #   NETDYNO             the netdyno to call (default: that of this clone)
 #
 # It leaves gate.md, gate.xml (JUnit), report.html and logs in the folder netdyno-gate. It fails where the new server is
@@ -13,6 +14,7 @@ set -u
 netdyno=${NETDYNO:-$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")/netdyno}
 folder='netdyno-gate'
 path=${SERVER_PATH:-/}
+decision='unmeasured' status=2
 rm -rf "$folder"
 mkdir -p "$folder/results" || exit 2
 
@@ -22,31 +24,55 @@ quote_log() { # log: its end as Markdown
     printf '```\n'
 }
 
+logged() { # log, command: shown while it runs, too; returns its status
+    log=$1
+    shift
+    { "$@" 2>&1; echo $? >"$folder/status"; } | tee "$log"
+    return "$(cat "$folder/status")"
+}
+
 decide() { # the servers, as options of gate
-    "$netdyno" gate "$@" --path "$path" --time-budget "${BUDGET:-10m}" --results "$folder/results" \
-        --markdown "$folder/gate.md" --junit "$folder/gate.xml" >"$folder/gate.log" 2>&1
-    status=$?
-    cat "$folder/gate.log"
-    mv "$folder"/results/*/report.html "$folder/report.html" 2>/dev/null
-    case $status in
-        0) decision='passes' ;;
-        1) decision='fails' ;;
+    set -- gate "$@" --path "$path" --time-budget "${BUDGET:-10m}" --results "$folder/results" \
+        --markdown "$folder/gate.md" --junit "$folder/gate.xml"
+    while IFS= read -r option; do
+        if [ -n "$option" ]; then set -- "$@" "$option"; fi
+    done <<END
+${OPTIONS:-}
+END
+    logged "$folder/gate.log" "$netdyno" "$@"
+    case $? in
+        0) decision='passes' status=0 ;;
+        1) decision='fails' status=1 ;;
         3)
             decision='open' status=0
             echo '::warning title=netdyno::The gate is not decided. A longer budget may decide it.'
             ;;
-        *) decision='unmeasured' status=2 ;;
     esac
+    mv "$folder"/results/*/report.html "$folder/report.html" 2>/dev/null
     if [ ! -s "$folder/gate.md" ]; then
-        { echo '**Nothing was measured.**' && quote_log "$folder/gate.log"; } >"$folder/gate.md"
+        { echo '**The gate has no figures.**' && quote_log "$folder/gate.log"; } >"$folder/gate.md"
     fi
 }
 
-meets_objective() { # the new server
-    if [ -n "${BUILD:-}" ]; then sh -c "$BUILD" || return 1; fi
-    "$netdyno" capacity --server "$1" --path "$path" --objective "$OBJECTIVE" --results "$folder/results" --json \
-        --foreign-load count \
-        >"$folder/capacity.json" && ! grep -q '"ending": "none"' "$folder/capacity.json"
+search_capacity() { # the new server; its answer is in capacity.json
+    if [ -n "${BUILD:-}" ]; then sh -c "$BUILD" || return 2; fi
+    "$netdyno" capacity --server "$1" --path "$path" --objective "$OBJECTIVE" ${RATE:+--start "$RATE" --most "$RATE"} \
+        --results "$folder/results" --json --foreign-load count >"$folder/capacity.json"
+}
+
+judge_objective() { # the new server: fails where it was measured and does not meet the objective
+    if ! logged "$folder/capacity.log" search_capacity "$1"; then
+        decision='unmeasured' status=2
+    elif grep -q '"ending": "at_most"' "$folder/capacity.json"; then
+        : # met at the highest rate that was to be tried
+    elif [ -n "${RATE:-}" ] || grep -q '"ending": "none"' "$folder/capacity.json"; then
+        decision='fails' status=1
+    fi
+    quote_log "$folder/capacity.log" >>"$folder/gate.md"
+}
+
+name_file() { # output, file: where it was made
+    if [ -s "$folder/$2" ]; then echo "$1=$folder/$2"; else echo "$1="; fi
 }
 
 new=${AFTER:-}
@@ -56,19 +82,18 @@ elif [ -n "${BASE:-}" ] && [ -n "${SERVER:-}" ]; then
     new=$(printf '%s' "$SERVER" | sed 's|{tree}|.|g')
     decide --base "$BASE" --repository . --server "$SERVER" ${BUILD:+--build "$BUILD"}
 else
-    echo 'netdyno: give before and after, or base and server' >&2
-    exit 2
+    echo 'netdyno: give before and after, or base and server' | tee "$folder/gate.md" >&2
 fi
-if [ -n "${OBJECTIVE:-}" ]; then
-    if ! meets_objective "$new" >"$folder/capacity.log" 2>&1 && [ $status = 0 ]; then status=1 decision='fails'; fi
-    cat "$folder/capacity.log"
-    quote_log "$folder/capacity.log" >>"$folder/gate.md"
-fi
-rm -r "$folder/results"
+if [ $status = 0 ] && [ -n "${OBJECTIVE:-}" ]; then judge_objective "$new"; fi
+rm -rf "$folder/results" "$folder/status"
 
 if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then cat "$folder/gate.md" >>"$GITHUB_STEP_SUMMARY"; fi
 if [ -n "${GITHUB_OUTPUT:-}" ]; then
-    printf '%s\n' "decision=$decision" "report=$folder/report.html" "summary=$folder/gate.md" \
-        "junit=$folder/gate.xml" >>"$GITHUB_OUTPUT"
+    {
+        echo "decision=$decision"
+        name_file report report.html
+        name_file summary gate.md
+        name_file junit gate.xml
+    } >>"$GITHUB_OUTPUT"
 fi
 exit $status

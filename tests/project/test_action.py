@@ -27,7 +27,7 @@ BASE = {"base": "main", "build": "make -j2", "server": "{tree}/server --port {po
 FAKE = """#!/bin/sh
 printf '%s\\n' "$@" >"called-$1"
 echo "what $1 printed"
-[ "$1" = gate ] || { echo '{"ending": "capacity"}'; exit 0; }
+[ "$1" = gate ] || { echo '{"ending": "capacity"}'; exit SEARCHED; }
 while [ $# -gt 0 ]; do
     if [ "$1" = --markdown ]; then echo '**decided**' >"$2"; fi
     if [ "$1" = --results ]; then mkdir "$2/run" && echo page >"$2/run/report.html"; fi
@@ -107,9 +107,9 @@ def fake(tmp_path: Path) -> Path:
     return write_fake(tmp_path, 0)
 
 
-def write_fake(folder: Path, status: int) -> Path:
+def write_fake(folder: Path, status: int, searched: int = 0) -> Path:
     path = folder / "fake"
-    path.write_text(FAKE.replace("STATUS", str(status)))
+    path.write_text(FAKE.replace("STATUS", str(status)).replace("SEARCHED", str(searched)))
     path.chmod(0o755)
     return path
 
@@ -158,10 +158,35 @@ def test_an_objective_is_searched_with_the_new_server(tmp_path: Path, fake: Path
     assert (failed.exit_code, failed.outputs["decision"]) == (1, "fails")
 
 
+@pytest.mark.parametrize(("ending", "decision"), [("at_most", "passes"), ("capacity", "fails"), ("none", "fails")])
+def test_at_a_rate_an_objective_holds_there_or_the_job_fails(
+    ending: str, decision: str, tmp_path: Path, fake: Path
+) -> None:
+    fake.write_text(fake.read_text().replace('"capacity"}', f'"{ending}"}}'))
+    step = execute(TWO | {"objective": "p99<20ms", "rate": "500"}, tmp_path, NETDYNO=str(fake))
+    called = (tmp_path / "called-capacity").read_text().splitlines()
+    assert called[5:11] == ["--objective", "p99<20ms", "--start", "500", "--most", "500"]
+    assert step.outputs["decision"] == decision
+
+
+def test_a_search_without_an_answer_and_a_build_that_fails_do_not_blame_the_server(tmp_path: Path) -> None:
+    given = TWO | {"objective": "p99<20ms"}
+    unanswered = execute(given, tmp_path, NETDYNO=str(write_fake(tmp_path, 0, searched=1)))
+    assert (unanswered.exit_code, unanswered.outputs["decision"]) == (2, "unmeasured")
+    unbuilt = execute(given | {"build": "false"}, tmp_path, NETDYNO=str(write_fake(tmp_path, 0)))
+    assert (unbuilt.exit_code, unbuilt.outputs["decision"]) == (2, "unmeasured")
+
+
+def test_further_options_are_one_a_line(tmp_path: Path, fake: Path) -> None:
+    execute(TWO | {"options": "--margin=p99=40\n--header=a: b c\n"}, tmp_path, NETDYNO=str(fake))
+    assert (tmp_path / "called-gate").read_text().splitlines()[-2:] == ["--margin=p99=40", "--header=a: b c"]
+
+
 @pytest.mark.parametrize("given", [{}, {"before": "./old {port}"}, {"server": "./server {port}"}, {"base": "main"}])
 def test_without_two_servers_the_step_says_what_is_missing(given: dict[str, str], tmp_path: Path, fake: Path) -> None:
     step = execute(given, tmp_path, NETDYNO=str(fake))
-    assert (step.exit_code, step.outputs["decision"]) == (2, "")
+    assert (step.exit_code, step.outputs["decision"]) == (2, "unmeasured")
+    assert (step.outputs["report"], step.summary) == ("", step.printed)
     assert step.printed == "netdyno: give before and after, or base and server\n"
 
 
