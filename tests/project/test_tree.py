@@ -125,7 +125,7 @@ def test_the_container_is_made_by_steps_that_are_taken_in_a_chroot_too() -> None
     """tests/platforms/in-chroot follows them; an engine's other instructions are unknown there."""
     lines = (ROOT / "Containerfile").read_text().splitlines()
     steps = {line.partition(" ")[0] for line in lines if line and not line.startswith("#")}
-    assert steps == {"FROM", "RUN", "USER", "WORKDIR", "COPY", "CMD"}
+    assert steps == {"FROM", "RUN", "USER", "WORKDIR", "COPY", "ENTRYPOINT", "CMD"}
     assert not [line for line in lines if line.endswith("\\")]
 
 
