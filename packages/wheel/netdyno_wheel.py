@@ -27,6 +27,9 @@ PROGRAMS = {"netdyno-load": "loadgen", "netdyno-canary": "canary", "netdyno-link
 """The programs, and the folder of each in a build."""
 DATA = ("experiments/*.toml", "servers/*/server.json", "clients/*/client.json")
 COMMANDS = "[console_scripts]\nnetdyno = netdyno.verbs.cli:main\nnetdyno-load = netdyno.verbs.generator:main\n"
+LINKED = ("libcli11", "libfmt", "libnghttp2", "libprotobuf", "libssl", "libzstd", "nlohmann-json3", "zlib1g")
+"""The libraries whose code is in the programs, by the stem of their Debian packages, and whose licences ask to be named
+beside a program (Boost's does not)."""
 PAGE = "share/man/man1/netdyno-load.1"
 EVERYWHERE = re.compile(r"lib(c|m|dl|rt|pthread)\.so\.\d+|ld-linux.*\.so\.\d+")
 """The libraries of every Linux with the GNU C library (PEP 600)."""
@@ -72,7 +75,13 @@ def describe(tag: str) -> dict[str, bytes]:
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: netdyno\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
         f"{info}/entry_points.txt": COMMANDS.encode(),
         f"{info}/licenses/LICENSE": (ROOT / "LICENSE").read_bytes(),
+        **{f"{info}/licenses/{path.parent.name}": path.read_bytes() for path in list_notices()},
     }
+
+
+def list_notices() -> list[Path]:
+    """Return the notices of the linked libraries, as far as this system has them as Debian does."""
+    return [path for stem in LINKED if (path := Path(f"/usr/share/doc/{stem}-dev/copyright")).is_file()]
 
 
 def at_least(name: str) -> str:

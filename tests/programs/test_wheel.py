@@ -74,6 +74,14 @@ def netdyno(home: Path) -> Netdyno:
     return call
 
 
+def test_the_wheel_has_the_licences_of_what_is_linked_into_its_programs(home: Path) -> None:
+    (folder,) = home.glob("environment/lib/python*/site-packages/netdyno-*.dist-info/licenses")
+    for name in ("libssl-dev", "libprotobuf-dev"):
+        here = Path("/usr/share/doc", name, "copyright")
+        assert not here.exists() or (folder / name).read_bytes() == here.read_bytes()
+    assert (folder / "LICENSE").is_file()
+
+
 def test_each_program_has_the_one_version(home: Path, netdyno: Netdyno) -> None:
     assert netdyno("--version").stdout == f"netdyno {VERSION}\n"
     assert run([str(home / "environment/bin/netdyno-load"), "--version"], home).stdout == f"netdyno-load {VERSION}\n"

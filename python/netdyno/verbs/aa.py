@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from netdyno.kit.errors import UserError, did_you_mean
+from netdyno.kit.paths import ENTRY
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations, level_label
@@ -81,7 +82,7 @@ def spread(
     one."""
     loads = [load for load in _list_loads(experiment, servers, clients) if load.contestants]
     if not loads:
-        raise UserError(f"none of these contestants can be measured in {experiment.name} (see: ./netdyno list servers)")
+        raise UserError(f"none of these contestants can be measured in {experiment.name} (see: {ENTRY} list servers)")
     scenarios: list[Scenario] = []
     missing = comparisons
     for number, load in _repeat(loads):

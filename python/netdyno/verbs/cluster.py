@@ -11,7 +11,7 @@ import msgspec
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.kit.escape import harmless_lines
-from netdyno.kit.paths import build_dir
+from netdyno.kit.paths import ENTRY, build_dir
 from netdyno.measure.cluster import authority, engine
 from netdyno.measure.cluster.authority import Role
 from netdyno.measure.cluster.described import Host
@@ -75,7 +75,7 @@ def print_hosts(folder: Path, as_json: bool) -> int:
     if as_json:
         print(msgspec.json.encode(hosts).decode())
     elif not hosts:
-        print("no host has joined (./netdyno cluster join)")
+        print(f"no host has joined ({ENTRY} cluster join)")
     else:
         print(harmless_lines("\n".join(map(_format_host, hosts))))
     return 0

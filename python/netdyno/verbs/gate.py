@@ -18,7 +18,7 @@ from netdyno.kit import git
 from netdyno.kit.errors import UserError, did_you_mean
 from netdyno.kit.escape import harmless
 from netdyno.kit.files import write_whole
-from netdyno.kit.paths import ROOT
+from netdyno.kit.paths import IS_INSTALLED, NEEDS_CLONE, ROOT
 from netdyno.kit.statistics.block_counts import GATE_LOOKS
 from netdyno.measure.trial.first_requests import ChangedReplyError
 from netdyno.model.contestant import Contestant
@@ -101,6 +101,8 @@ def _run(request: GateRequest, argv: Sequence[str]) -> int:
         )
     if request.before or request.after or bool(request.server) == bool(request.contestant):
         raise UserError(f"--base: {WAYS}")
+    if request.contestant and IS_INSTALLED:
+        raise UserError(f"--contestant {request.contestant}: {NEEDS_CLONE}")
     if request.contestant and request.repository:
         raise UserError(
             "--contestant is a server of the repository that netdyno is in: leave out --repository, or give --server"

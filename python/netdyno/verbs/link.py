@@ -13,7 +13,7 @@ from types import FrameType
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.kit.held_signals import list_ending_signals
-from netdyno.kit.paths import build_dir
+from netdyno.kit.paths import ENTRY, build_dir
 from netdyno.kit.temporary import temporary_folder
 from netdyno.measure.machine.links import lan, link_check, wan
 from netdyno.measure.machine.links.lan import Lan
@@ -86,9 +86,9 @@ def explain_entry(ends: Lan) -> str:
     where = f"tcp://{SERVER_ADDRESS}:{PORT}"
     return (
         f"the server's end is {SERVER_ADDRESS}: put this before a command, such as a server\n"
-        f"  {server} ./netdyno serve threads-global-lock --listen {where}\n"
+        f"  {server} {ENTRY} serve threads-global-lock --listen {where}\n"
         f"the load's end is {LOAD_ADDRESS}:\n"
-        f"  {load} ./netdyno load {where}\n"
+        f"  {load} {ENTRY} load {where}\n"
         "It is there until you press Ctrl-C, and ends whatever then runs at its ends."
     )
 

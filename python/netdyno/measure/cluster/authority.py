@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ENTRY
 from netdyno.kit.toml import read_table
 from netdyno.kit.url import parse_tls_url
 
@@ -80,7 +81,7 @@ def find_files(folder: Path, role: Role) -> Files:
     return paths
 
 
-_ADVICE = "./netdyno cluster init makes such a folder (docs/many-machines.md)"
+_ADVICE = f"{ENTRY} cluster init makes such a folder (docs/many-machines.md)"
 
 
 def read_role(certificate: Mapping[str, Any]) -> Role | None:

@@ -19,6 +19,7 @@ from distributed.core import connect
 from msgspec.structs import replace
 
 from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ENTRY
 from netdyno.kit.url import parse_tls_url
 from netdyno.measure.cluster import authority, clocks, engine
 from netdyno.measure.cluster.described import Description, Host
@@ -62,7 +63,7 @@ class Controller:
                 raise
             raise UserError(
                 f"no scheduler of this cluster answers at {self._scheduler} "
-                f"(./netdyno cluster scheduler --cluster {folder})"
+                f"({ENTRY} cluster scheduler --cluster {folder})"
             ) from error
 
     def __enter__(self) -> Self:

@@ -26,6 +26,7 @@ from distributed.core import Status, connect
 from netdyno.kit import addresses
 from netdyno.kit.errors import UserError
 from netdyno.kit.held_signals import list_ending_signals
+from netdyno.kit.paths import ENTRY
 from netdyno.kit.temporary import temporary_folder
 from netdyno.kit.url import TcpUrl, parse_tls_url
 from netdyno.measure.cluster import authority, clocks, engine, host_links, loads
@@ -348,7 +349,7 @@ def schedule(folder: Path) -> int:
             )
             await _start(scheduler, f"the scheduler cannot listen on {url.host}, port {url.port}")
             ended = _catch_signals()
-            print(f"scheduler at tls://{url.host}:{url.port}, which hosts join by ./netdyno cluster join", flush=True)
+            print(f"scheduler at tls://{url.host}:{url.port}, which hosts join by {ENTRY} cluster join", flush=True)
             await _await_end(scheduler, ended)
 
     asyncio.run(run())

@@ -10,7 +10,7 @@ import msgspec
 
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
-from netdyno.kit.paths import canary_path, generator_path
+from netdyno.kit.paths import ENTRY, canary_path, generator_path
 from netdyno.measure.cluster.controller import Controller
 from netdyno.measure.cluster.described import Host
 from netdyno.measure.cluster.requests import (
@@ -259,7 +259,7 @@ def _find_only(hosts: Sequence[Host], role: str) -> Host:
     if len(matching) != 1:
         raise UserError(
             f"a run needs one host that has joined as {role}, and {len(matching) or 'none'} "
-            f"{'have' if len(matching) > 1 else 'has'} (./netdyno cluster status)"
+            f"{'have' if len(matching) > 1 else 'has'} ({ENTRY} cluster status)"
         )
     if matching[0].description.is_busy:
         raise UserError(f"the host {matching[0].address} is busy with another run")
@@ -276,7 +276,7 @@ def _take_first(hosts: Sequence[Host], count: int) -> tuple[Host, ...]:
     if len(hosts) < count:
         raise UserError(
             f"this run needs {quantities.plural(count, 'host')} that joined as client, and there "
-            f"{'are' if len(hosts) > 1 else 'is'} {len(hosts) or 'none'} (./netdyno cluster status)"
+            f"{'are' if len(hosts) > 1 else 'is'} {len(hosts) or 'none'} ({ENTRY} cluster status)"
         )
     for host in hosts[:count]:
         if host.description.is_busy:

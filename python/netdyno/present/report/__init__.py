@@ -19,6 +19,7 @@ from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.run import Analysis
 from netdyno.kit import quantities
 from netdyno.kit.files import write_whole
+from netdyno.kit.paths import ENTRY
 from netdyno.model.profile import Profiled
 from netdyno.model.run import Run
 from netdyno.present import templates
@@ -122,6 +123,7 @@ def _show_findings(
         "code_gains": code_gains.make_view(analysis.code_gains, looks),
         "code_gains_words": code_gains_prose,
         "commands": repeat.list_commands(analysis),
+        "entry": ENTRY,
         "overlay": overlay.make_view(runs, [overlaid.changes for overlaid in over], all_looks) if over else None,
         "own_variables": Markup(theme.declare_run_colours(all_looks)),
         "looks": looks,

@@ -396,15 +396,8 @@ COSTS = (
     FigureColumn("threads", "threads", speak=lambda count: f"{count:.0f}"),
 )
 
-OPTIONAL = {
-    *("handshake", "ready", "first-answer", "ready-cpu", "warm-up", "throttled"),
-    *("chunk-lag-p50", "chunk-lag-p99", "chunk-cpu"),
-    *("burst-goodput", "recovery", "server-tick-lag-p99", "tick-lag-p99"),
-}
-"""The metrics that have a column only where they were measured."""
-
-
 def _list_columns(findings: ScenarioFindings) -> tuple[FigureColumn, ...]:
+    """Return the columns of the metrics that were measured."""
     measured = {metric for cell in findings.cells for metric in cell.values}
     load = "client" if "tick-lag-p99" in measured else "generator"
     columns = (
@@ -431,7 +424,7 @@ def _list_columns(findings: ScenarioFindings) -> tuple[FigureColumn, ...]:
         FigureColumn(f"{load} peak memory", "generator-memory"),
         FigureColumn("client loop lag p99", "tick-lag-p99"),
     )
-    return tuple(column for column in columns if column.metric not in OPTIONAL - measured)
+    return tuple(column for column in columns if column.metric in measured)
 
 
 def _tabulate_figures(findings: ScenarioFindings) -> ReportTable:

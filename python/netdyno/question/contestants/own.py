@@ -15,6 +15,7 @@ from pathlib import Path
 
 from netdyno.kit import addresses
 from netdyno.kit.errors import UserError
+from netdyno.kit.paths import ENTRY
 from netdyno.model.contestant import OWN_SETTINGS, About, Contestant, Manifest, Own
 from netdyno.model.own_requests import BYTES
 from netdyno.question.contestants import stand_in
@@ -47,7 +48,7 @@ def make_contestants(servers: Sequence[Own], names: Sequence[str], taken: Collec
             raise UserError(f"--as {name!r} is no name; letters, digits, '.', '_' and '-' make one")
         if name in taken:
             raise UserError(
-                f"--as {name!r}: netdyno has a server of that name (./netdyno list servers); write --as own-{name}"
+                f"--as {name!r}: netdyno has a server of that name ({ENTRY} list servers); write --as own-{name}"
             )
         if name in used:
             raise UserError(f"--as {name!r}: there is a server of that name already")
