@@ -21,8 +21,8 @@ namespace netdyno::load {
 namespace {
 
 constexpr Nanos before_the_first = 20'000'000;
-/// From here on a client takes nothing more off its socket, as asyncio's StreamReader: twice its limit of 64 KiB.
-/// What it has not taken when it leaves resets the connection.
+/// Beyond this a client takes nothing more off its socket, as asyncio's StreamReader: twice its limit of 64 KiB. The
+/// last read may take more. What it has not taken when it leaves resets the connection.
 constexpr std::size_t most_taken = std::size_t{128} << 10;
 
 struct Client {
@@ -71,16 +71,15 @@ class WriteOnlyLoad {
   void handle(std::uint32_t number, std::uint32_t events) {
     Client& client = clients_[number];
     if (!client.fd) return;  // it has left since
-    const bool broken = (events & (EPOLLERR | EPOLLHUP)) != 0;
     if (!client.connected) {
       const int error = socket_error(client.fd.get());
-      error == 0 ? note_connected(number) : fail_connect(number, error);
-    } else if (broken) {
-      fail(number);
-    } else {
-      if ((events & EPOLLIN) != 0 && !throw_away(number)) return fail(number);
-      if (!client.rest.empty()) write_rest(number);
+      if (error != 0) return fail_connect(number, error);
+      note_connected(number);
+    } else if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
+      return fail(number);
     }
+    if ((events & EPOLLIN) != 0 && !throw_away(number)) return fail(number);
+    if ((events & EPOLLOUT) != 0 && !client.rest.empty()) write_rest(number);
   }
 
   void note_connected(std::uint32_t number) {
@@ -91,16 +90,17 @@ class WriteOnlyLoad {
     schedule(number, now + before_the_first);
   }
 
-  /// Takes what has arrived off the socket, up to `most_taken`. Returns false if the connection is broken; a server
-  /// that has only closed its half breaks the next write.
+  /// Takes what has arrived off the socket, until that is more than `most_taken` or the server has closed its half,
+  /// which breaks the next write. Returns false if the connection is broken.
   bool throw_away(std::uint32_t number) {
     Client& client = clients_[number];
     while (client.taken <= most_taken) {
       const ssize_t taken = recv(client.fd.get(), thrown_away_.data(), thrown_away_.size(), 0);
       if (taken < 0) return errno == EAGAIN || errno == EINTR;
-      if (taken == 0) return true;
+      if (taken == 0) break;
       client.taken += static_cast<std::size_t>(taken);
     }
+    poller_.modify(client.fd.get(), EPOLLOUT | EPOLLET, number);
     return true;
   }
 
@@ -123,14 +123,14 @@ class WriteOnlyLoad {
     }
   }
 
-  /// Writes what the kernel takes. Where that is not all, an event says when it takes more.
+  /// Writes what the kernel takes. Where that is not all, an event says when it takes more (epoll(7): EPOLLET).
   void write_rest(std::uint32_t number) {
     Client& client = clients_[number];
     const ssize_t sent = send(client.fd.get(), client.rest.data(), client.rest.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) return fail(number);
     if (sent > 0) figures_.bytes.sent += static_cast<std::uint64_t>(sent);
     if (sent > 0) client.rest.erase(0, static_cast<std::size_t>(sent));
-    if (!client.rest.empty()) return poller_.modify(client.fd.get(), EPOLLIN | EPOLLOUT | EPOLLET, number);
+    if (!client.rest.empty()) return;
     ++client.written;
     ++figures_.messages.sent;
     schedule(number, now_ns() + plan_.every);

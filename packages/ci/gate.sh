@@ -10,6 +10,7 @@
 #
 # It leaves gate.md, gate.xml (JUnit), report.html and logs in the folder netdyno-gate. It fails where the new server is
 # worse or does not meet the objective, and where nothing was measured; a gate that is not decided passes, and says so.
+# shellcheck disable=SC2317 # `logged` calls them
 set -u
 netdyno=${NETDYNO:-$(dirname "$(dirname "$(dirname "$(readlink -f "$0")")")")/netdyno}
 folder='netdyno-gate'
@@ -31,15 +32,22 @@ logged() { # log, command: shown while it runs, too; returns its status
     return "$(cat "$folder/status")"
 }
 
+list_options() { # verb: one a line; a margin is of the gate alone
+    printf '%s\n' "${OPTIONS:-}" | sed 's/^[[:space:]]*//; s/[[:space:]]*$//; /^$/d' |
+        if [ "$1" = gate ]; then cat; else sed '/^--margin/d'; fi
+}
+
+call() { # verb, its options: with those of OPTIONS before them
+    list_options "$1" >"$folder/options"
+    verb=$1
+    shift
+    while read -r option; do set -- "$option" "$@"; done <"$folder/options"
+    "$netdyno" "$verb" "$@"
+}
+
 decide() { # the servers, as options of gate
-    set -- gate "$@" --path "$path" --time-budget "${BUDGET:-10m}" --results "$folder/results" \
-        --markdown "$folder/gate.md" --junit "$folder/gate.xml"
-    while IFS= read -r option; do
-        if [ -n "$option" ]; then set -- "$@" "$option"; fi
-    done <<END
-${OPTIONS:-}
-END
-    logged "$folder/gate.log" "$netdyno" "$@"
+    logged "$folder/gate.log" call gate "$@" --path "$path" --time-budget "${BUDGET:-10m}" \
+        --results "$folder/results" --markdown "$folder/gate.md" --junit "$folder/gate.xml"
     case $? in
         0) decision='passes' status=0 ;;
         1) decision='fails' status=1 ;;
@@ -56,17 +64,18 @@ END
 
 search_capacity() { # the new server; its answer is in capacity.json
     if [ -n "${BUILD:-}" ]; then sh -c "$BUILD" || return 2; fi
-    "$netdyno" capacity --server "$1" --path "$path" --objective "$OBJECTIVE" ${RATE:+--start "$RATE" --most "$RATE"} \
+    call capacity --server "$1" --path "$path" --objective "$OBJECTIVE" ${RATE:+--start "$RATE" --most "$RATE"} \
         --results "$folder/results" --json --foreign-load count >"$folder/capacity.json"
 }
 
 judge_objective() { # the new server: fails where it was measured and does not meet the objective
     if ! logged "$folder/capacity.log" search_capacity "$1"; then
         decision='unmeasured' status=2
-    elif grep -q '"ending": "at_most"' "$folder/capacity.json"; then
-        : # met at the highest rate that was to be tried
-    elif [ -n "${RATE:-}" ] || grep -q '"ending": "none"' "$folder/capacity.json"; then
-        decision='fails' status=1
+    else
+        case "$(sed -n 's/.*"ending": "\([a-z_]*\)".*/\1/p' "$folder/capacity.json")${RATE:+ at a rate}" in
+            none* | 'capacity at a rate') decision='fails' status=1 ;;
+            'generator at a rate') decision='unmeasured' status=2 ;;
+        esac
     fi
     quote_log "$folder/capacity.log" >>"$folder/gate.md"
 }
@@ -76,7 +85,9 @@ name_file() { # output, file: where it was made
 }
 
 new=${AFTER:-}
-if [ -n "${BEFORE:-}" ] && [ -n "$new" ]; then
+if [ -n "${RATE:-}" ] && [ -z "${OBJECTIVE:-}" ]; then
+    echo 'netdyno: a rate is that of an objective: give both' | tee "$folder/gate.md" >&2
+elif [ -n "${BEFORE:-}" ] && [ -n "$new" ]; then
     decide --before "$BEFORE" --after "$new"
 elif [ -n "${BASE:-}" ] && [ -n "${SERVER:-}" ]; then
     new=$(printf '%s' "$SERVER" | sed 's|{tree}|.|g')
@@ -85,7 +96,7 @@ else
     echo 'netdyno: give before and after, or base and server' | tee "$folder/gate.md" >&2
 fi
 if [ $status = 0 ] && [ -n "${OBJECTIVE:-}" ]; then judge_objective "$new"; fi
-rm -rf "$folder/results" "$folder/status"
+rm -rf "$folder/results" "$folder/status" "$folder/options"
 
 if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then cat "$folder/gate.md" >>"$GITHUB_STEP_SUMMARY"; fi
 if [ -n "${GITHUB_OUTPUT:-}" ]; then

@@ -27,7 +27,10 @@ PROGRAMS = {"netdyno-load": "loadgen", "netdyno-canary": "canary", "netdyno-link
 """The programs, and the folder of each in a build."""
 DATA = ("experiments/*.toml", "servers/*/server.json", "clients/*/client.json")
 COMMANDS = "[console_scripts]\nnetdyno = netdyno.verbs.cli:main\nnetdyno-load = netdyno.verbs.generator:main\n"
-LINKED = ("libcli11", "libfmt", "libnghttp2", "libprotobuf", "libssl", "libzstd", "nlohmann-json3", "zlib1g")
+LINKED = (
+    *("libabsl", "libcli11", "libfmt", "libjitterentropy3", "libnghttp2", "libprotobuf", "libssl", "libzstd"),
+    *("nlohmann-json3", "zlib1g"),
+)
 """The libraries whose code is in the programs, by the stem of their Debian packages, and whose licences ask to be named
 beside a program (Boost's does not)."""
 PAGE = "share/man/man1/netdyno-load.1"

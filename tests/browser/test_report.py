@@ -174,7 +174,7 @@ def test_a_server_that_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browse
     for watched in opened(browser, file, WIDE, "light"):
         page = watched.page
         section = page.locator("#s1")
-        assert section.get_by_role("heading", name="Unsafe, and in no ranking or claim").is_visible()
+        assert section.get_by_role("heading", name="Unsafe, and in no ranking").is_visible()
         apart = page.get_by_role("region", name="Unsafe contestants in echo")
         assert "3,000 (25%)" in apart.inner_text()
         assert EPOLL in apart.inner_text()

@@ -61,7 +61,7 @@ def test_each_run_has_its_page_its_report_and_every_trial(results: Path, target:
     assert publish.run(folders, target, results) == 0
 
     listed = json.loads((target / "site.json").read_text())
-    assert (listed["format"], listed["version"]) == ("netdyno-site", 2)
+    assert (listed["format"], listed["version"]) == ("netdyno-site", 3)
     assert [(row["run_id"], row["version"]) for row in listed["runs"]] == [(run.run_id, 1), ("claims", 1)]
     assert [claim["verdict"] for claim in listed["runs"][1]["claims"]] != []
     for stored_run, entry in zip(runs, listed["runs"], strict=True):

@@ -146,7 +146,7 @@ def test_a_step_whose_machine_was_not_that_of_the_search_is_no_witness_and_retri
 def test_the_report_tells_the_command_that_makes_the_same_search(tmp_path: Path) -> None:
     assert search(tmp_path / "first", "--start", "1200", "--most", "1440", "--resolution", "0.2", "--needed", "1") == 0
     first = stored(tmp_path / "first")
-    command = next(known.line for known in list_commands(analyse(first)) if "whole run" in known.purpose)
+    command = next(known.line for known in list_commands(analyse(first)) if "made this run" in known.purpose)
     program, *words = shlex.split(command)
     assert program == "./netdyno"
     assert cli.main([*words, "--results", str(tmp_path / "second"), "--foreign-load", "count"]) == 0

@@ -105,7 +105,7 @@ def test_each_client_writes_all_its_messages_reads_nothing_and_leaves() -> None:
 
 
 @pytest.mark.parametrize(("unread", "resets"), [(100_000, 0), (700_000, CLIENTS)])
-def test_a_client_takes_128_kib_off_its_socket_and_what_it_leaves_there_resets_the_connection(
+def test_a_client_takes_some_128_kib_off_its_socket_and_what_it_leaves_there_resets_the_connection(
     unread: int, resets: int
 ) -> None:
     """The second is more than twice what one read takes (256 KiB), and less than what a socket holds."""

@@ -48,7 +48,7 @@ def test_a_search_begins_below_the_rate_of_the_first_replies(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_knob_of_a_run_is_repeated_and_resumed_by_its_words(tmp_path: Path) -> None:
+def test_a_run_is_stored_with_the_words_that_were_typed(tmp_path: Path) -> None:
     assert main(["run", "web", *KNOB, *QUICK, "--results", str(tmp_path)]) == 0
     (path,) = tmp_path.glob(f"*/{schema.FILE_NAME}")
     run = read.load(path)

@@ -158,7 +158,10 @@ def test_an_objective_is_searched_with_the_new_server(tmp_path: Path, fake: Path
     assert (failed.exit_code, failed.outputs["decision"]) == (1, "fails")
 
 
-@pytest.mark.parametrize(("ending", "decision"), [("at_most", "passes"), ("capacity", "fails"), ("none", "fails")])
+@pytest.mark.parametrize(
+    ("ending", "decision"),
+    [("at_most", "passes"), ("capacity", "fails"), ("none", "fails"), ("generator", "unmeasured")],
+)
 def test_at_a_rate_an_objective_holds_there_or_the_job_fails(
     ending: str, decision: str, tmp_path: Path, fake: Path
 ) -> None:
@@ -178,8 +181,15 @@ def test_a_search_without_an_answer_and_a_build_that_fails_do_not_blame_the_serv
 
 
 def test_further_options_are_one_a_line(tmp_path: Path, fake: Path) -> None:
-    execute(TWO | {"options": "--margin=p99=40\n--header=a: b c\n"}, tmp_path, NETDYNO=str(fake))
-    assert (tmp_path / "called-gate").read_text().splitlines()[-2:] == ["--margin=p99=40", "--header=a: b c"]
+    given = {"options": "--margin=p99=40\n  --header=a: b 'c'\n \n", "objective": "p99<20ms"}
+    execute(TWO | given, tmp_path, NETDYNO=str(fake))
+    assert (tmp_path / "called-gate").read_text().splitlines()[1:3] == ["--header=a: b 'c'", "--margin=p99=40"]
+    assert (tmp_path / "called-capacity").read_text().splitlines()[1:3] == ["--header=a: b 'c'", "--server"]
+
+
+def test_a_rate_without_an_objective_is_no_gate(tmp_path: Path, fake: Path) -> None:
+    step = execute(TWO | {"rate": "500"}, tmp_path, NETDYNO=str(fake))
+    assert (step.exit_code, step.printed) == (2, "netdyno: a rate is that of an objective: give both\n")
 
 
 @pytest.mark.parametrize("given", [{}, {"before": "./old {port}"}, {"server": "./server {port}"}, {"base": "main"}])

@@ -106,7 +106,7 @@ class Manifest(Frozen):
 
     @property
     def apart(self) -> bool:
-        """Whether it is in no pattern, ranking or claim."""
+        """Whether it is in no pattern and no ranking; a claim may name it only where no client reads."""
         return bool(self.unsafe or self.unranked)
 
 

@@ -58,7 +58,7 @@ NAMING: tuple[Option, ...] = (
         "The name of your server; may be repeated, in the order of the servers, --server before --address.",
     ),
     VARY,
-    Option(SWITCH, "The address is not on the loopback, and I may load it.", "own server", "yes-i-may-load-it"),
+    Option(SWITCH, "The address is not on the loopback, and I may load it.", "own server", own.MAY_LOAD),
 )
 """The options that name one's own servers, of every verb that loads them."""
 SENDING = tuple(replace(option, default=None) for option in (*REQUESTS.values(), *OWN_SETTINGS.values()))
@@ -91,7 +91,7 @@ def describe(given: GivenOptions, workload: str | None = None) -> OwnServers:
         names=given.get("as", ()),
         knobs=given.get("vary", ()),
         workload=workload,
-        may_be_loaded=given.get("yes-i-may-load-it", False),
+        may_be_loaded=given.get(own.MAY_LOAD, False),
         requests=select_requests(given),
         settings=select_settings(given),
     )

@@ -90,6 +90,7 @@ def experiment_run(names: tuple[str, ...] = ("fast", "middle", "slow"), blocks: 
         finished_at="2025-01-01T12:10:00Z",
         environment={"kernel": "Linux 6.1.0-18-amd64"},
         trials=tuple(trials),
+        typed=("run", "capacity"),
     )
 
 
@@ -119,4 +120,5 @@ def search_run(name: str = "fast", plan: CapacityPlan = PLAN, *failed: str) -> R
         finished_at="2025-01-01T12:01:00Z",
         environment={"kernel": "Linux 6.1.0-18-amd64"},
         trials=tuple(trials),
+        typed=("capacity", name, "--objective", plan.slo),
     )

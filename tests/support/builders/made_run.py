@@ -307,6 +307,7 @@ def paired_run() -> Run:
         ).with_each(contestants=(EPOLL, CALLBACKS, LOCK), warmup_s=0.3, duration_s=WINDOW_S),
         started_at="2025-01-01T12:00:00Z",
         finished_at="2025-01-01T12:01:00Z",
+        typed=("run", "quick"),
         environment={"kernel": "Linux 6.1.0-18-amd64"},
         trials=tuple(trials),
         about=ABOUT,
@@ -358,6 +359,7 @@ def messages_run(blocks: int = 5, everybody: bool = False) -> Run:
         ).with_each(contestants=tuple(names), blocks=blocks, warmup_s=0.3, duration_s=WINDOW_S),
         started_at="2025-01-01T12:00:00Z",
         finished_at="2025-01-01T12:04:00Z",
+        typed=("run", "quick"),
         environment={"kernel": "Linux 6.1.0-18-amd64"},
         trials=tuple(trials),
     )
@@ -426,6 +428,7 @@ def made_run(blocks: int = 6, seed: int = 7) -> Run:
         ).with_each(contestants=(*MEASURED, FOLLY), blocks=blocks, warmup_s=0.3, duration_s=WINDOW_S),
         started_at="2025-01-01T12:00:00Z",
         finished_at="2025-01-01T12:04:41Z",
+        typed=("run", "quick"),
         environment={
             "kernel": "Linux 6.1.0-18-amd64",
             "cpu": "AMD EPYC 7B13",

@@ -233,7 +233,7 @@ def test_a_server_that_is_unsafe_is_drawn_and_marked_wherever_it_is_named() -> N
     assert dashes == {ASIO: 0, FOLLY: 1}
     view = views.make_view(chart, looks, "f1")
     assert [key.text for key in view.keys] == [ASIO, f"{FOLLY}, UNSAFE"]
-    assert f"{FOLLY} is UNSAFE, and in no ranking and no claim." in view.note
+    assert f"{FOLLY} is UNSAFE, and in no ranking." in view.note
     assert {cell for row in view.table.rows for cell in row if cell.startswith(FOLLY)} == {f"{FOLLY}, UNSAFE"}
     assert "UNSAFE" not in str(views.make_view(only(run), looks, "f1"))
 

@@ -1,4 +1,4 @@
-"""A contestant that is unsafe on purpose is in no ranking or claim, and stands apart with what was found."""
+"""A contestant that is unsafe on purpose is in no ranking, and stands apart with what was found."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_table_marks_it_and_never_ranks_it(unsafe_analysis: Analysis) -> Non
 
 def test_the_report_marks_it_and_never_ranks_it(unsafe_analysis: Analysis) -> None:
     page = page_without_panels(unsafe_analysis)
-    assert page.count("Unsafe, and in no ranking or claim") == 4
+    assert page.count("Unsafe, and in no ranking") == 4
     assert '<td data-number="3000">3,000 (25%)</td>' in page
     assert "server, UNSAFE" in page
     assert "frames mix &lt;b&gt;" in page

@@ -45,11 +45,17 @@ def publish_note(text: str) -> str:
         ("ada@enigma", "…@…"),
         ("/usr/bin/g++ and /proc/net/udp and /sys/a/b", "/usr/bin/g++ and /proc/net/udp and /sys/a/b"),
         ("http://127.0.0.1:8080/path and tcp://127.0.0.1:1/2", "http://127.0.0.1:8080/path and tcp://127.0.0.1:1/2"),
+        ("run --results ../acme/results --cluster=../lab", "run --results …/results --cluster=…/lab"),
         ("messages/s, 1/2, R/conn, canada, GET /path", "messages/s, 1/2, R/conn, canada, GET /path"),
     ],
 )
 def test_places_and_people_are_left_out_and_nothing_else(text: str, left: str) -> None:
     assert publish_note(text) == left
+
+
+def test_the_command_that_made_a_run_has_no_names_of_people() -> None:
+    run = replace(made_run(), typed=("run", "--as", "ada", "--results=/home/ada/r"))
+    assert clean_run(run, HERE).typed == ("run", "--as", "…", "--results=…/r")
 
 
 def test_a_name_that_a_contestant_has_too_stays_the_contestants() -> None:

@@ -69,7 +69,7 @@ class Chart(msgspec.Struct, frozen=True):
     elsewhere: int
     """The number of published figures in panels that were not run."""
     unsafe: tuple[Name, ...] = ()
-    """Contestants that are drawn, and in no ranking or claim."""
+    """Contestants that are drawn, and in no ranking."""
 
     @property
     def spots(self) -> tuple[Spot, ...]:

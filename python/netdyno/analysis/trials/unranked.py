@@ -1,4 +1,4 @@
-"""Servers that are in no ranking or claim (docs/adr/unranked.md). Those that give wrong answers on purpose are listed
+"""Servers that are in no ranking (docs/adr/unranked.md). Those that give wrong answers on purpose are listed
 with the findings of verification; a server that is no contestant is only named. Pure functions."""
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from netdyno.model.own_requests import AT_FILE
 from netdyno.model.transports import LOOPBACK_ADDRESS, SERVER_ADDRESS
 from netdyno.model.trial import Trial
 from netdyno.question.contestants import stand_in
+from netdyno.question.contestants.own import MAY_LOAD
 
 _SCHEMES = {"tls": "tcp", "http": "tcp", "https": "tls"}
 """Of a load's URL: the endpoint of its server."""
@@ -28,19 +29,27 @@ class RepeatCommand(msgspec.Struct, frozen=True):
 
 
 def list_commands(analysis: Analysis) -> tuple[RepeatCommand, ...]:
-    whole = RepeatCommand("The whole run again", format_typed(analysis))
+    typed = format_typed(analysis)
+    whole = (RepeatCommand("The command line that made this run", typed),) if typed else ()
     report = RepeatCommand("This report again, from the stored run", f"{ENTRY} report {shlex.quote(analysis.run_id)}")
     trial = analysis.example
     return (
-        whole,
+        *whole,
         report,
         *(_build_trial_commands(analysis, trial, trial.load) if trial is not None and trial.load else ()),
     )
 
 
+MOST_TYPED = 4_000
+"""The most characters of a command line that is shown."""
+
+
 def format_typed(analysis: Analysis) -> str:
-    """Return the command line that made the run, as a shell takes it."""
-    return shlex.join([ENTRY, *analysis.typed])
+    """Return the command line that made the run, as a shell takes it; empty where none is stored, or one longer than
+    a person types. The permission to load a server beyond the loopback is the user's to add."""
+    words = [word for word in analysis.typed if word != f"--{MAY_LOAD}"]
+    line = shlex.join([ENTRY, *words])
+    return line if words and len(line) <= MOST_TYPED else ""
 
 
 POSTGRESQL = ".venv/bin/python -m netdyno.measure.trial.postgresql"

@@ -1,4 +1,4 @@
-"""The text about servers in no ranking or claim: those that give wrong answers on purpose, with the findings of
+"""The text about servers in no ranking: those that give wrong answers on purpose, with the findings of
 verification, and programs that are no contestants. Pure functions."""
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ _PATH = re.compile(
 )
 """A path of two parts and more, but not to a system's own files, which are the same everywhere. A shorter one may be
 the path of a request."""
+_ABOVE = re.compile(r"(?<![\w./…-])(?:\.\./)+[\w.@+-]+(?:/[\w.@+-]+)*")
+"""A path beside the current folder."""
 _LEFT = "…/"
 _HOME = re.compile(r"/(?:home|Users)/([\w.+-]+)")
 """The folder of a user, with the user's name."""
@@ -72,6 +74,7 @@ def make_cleaners(run: Run, private: Private) -> Cleaners:
         text = _CREDENTIALS.sub("…@", text)
         text = known_folders.sub("…", text) if known_folders else text
         text = _TILDE.sub("…", _USER.sub(r"\1=…", text))
+        text = _ABOVE.sub(lambda path: _shorten(path[0]), text)
         return _PATH.sub(lambda path: _shorten(path[0].rstrip("/")), text)
 
     def nameless(text: str) -> str:

@@ -14,8 +14,8 @@ from netdyno.present import templates
 from netdyno.present.export.schema import Findings
 from netdyno.present.prose import environment as surroundings
 
-VERSION = 2
-"""Version 1 had no profiles."""
+VERSION = 3
+"""Version 1 had no profiles, version 2 no command."""
 FORMAT = "netdyno-site"
 RUNS = "runs"
 """The folder of the runs' pages."""
@@ -144,8 +144,8 @@ def _summarise_run(run: PublishedVersion) -> str:
     when = run.started_at[:16].replace("T", " ")
     ended = ", interrupted" if run.interrupted else ""
     made = (
-        f"{run.experiment}, {when} UTC{ended}: {run.trials} valid trials on {run.machine}, commit {run.commit[:12]}, "
-        f"by {run.command}."
+        f"{run.experiment}, {when} UTC{ended}: {run.trials} valid trials on {run.machine}, commit {run.commit[:12]}"
+        f"{f', by {run.command}' if run.command else ''}."
     )
     lines = [f"## {harmless_markdown(run.question)}", "", *_wrap(harmless_markdown(made)), ""]
     for answer in run.answers:

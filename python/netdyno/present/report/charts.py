@@ -124,7 +124,7 @@ def _describe_drawing(chart: Chart) -> str:
         sentences.append(f"{few}: no interval{'' if chart.blocks == 1 else ' there'}.")
     if chart.figure.kind == "ladder":
         sentences.append("The lowest stands first.")
-    sentences += [f"{name} is UNSAFE, and in no ranking and no claim." for name in chart.unsafe]
+    sentences += [f"{name} is UNSAFE, and in no ranking." for name in chart.unsafe]
     if chart.elsewhere:
         sentences.append(
             f"{quantities.plural(chart.elsewhere, 'published figure')} for what was not run here: not drawn."

@@ -396,6 +396,7 @@ COSTS = (
     FigureColumn("threads", "threads", speak=lambda count: f"{count:.0f}"),
 )
 
+
 def _list_columns(findings: ScenarioFindings) -> tuple[FigureColumn, ...]:
     """Return the columns of the metrics that were measured."""
     measured = {metric for cell in findings.cells for metric in cell.values}

@@ -29,6 +29,8 @@ SCHEMES = {"tcp": 0, "tls": 0, "http": 80, "https": 443}
 """Of addresses, with their usual ports."""
 USUAL_PORTS = ("http", "https")
 ENCRYPTED = ("tls", "https")
+MAY_LOAD = "yes-i-may-load-it"
+"""The option that permits loading a server beyond the loopback."""
 GIVEN_A_PORT = "It gets a port and none of the experiment's options, and its own counters are not read."
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=,+-]*")
 
@@ -72,7 +74,7 @@ def resolve_server(
     if not all(numeric.is_loopback for numeric in hosts) and not may_be_loaded:
         raise UserError(
             f"--address {address!r} is not on the loopback: a run is a load test of that server and of the "
-            f"network to it. If you are allowed to do that, add --yes-i-may-load-it"
+            f"network to it. If you are allowed to do that, add --{MAY_LOAD}"
         )
     numeric = next((numeric for numeric in hosts if stand_in.try_connect(str(numeric), port)), hosts[0])
     return Own(
