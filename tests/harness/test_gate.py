@@ -13,6 +13,7 @@ from typing import NoReturn
 import pytest
 from msgspec.structs import replace
 
+from netdyno.kit.paths import ROOT
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS, GATE_LOOKS
 from netdyno.measure.run import runner
 from netdyno.measure.trial import first_requests
@@ -179,6 +180,7 @@ def test_a_reader_that_stops_reading_gets_no_verdict_that_the_server_is_worse(tm
         (["--base", "HEAD", "--contestant", "epoll-reactor", "--build", "make"], "leave out --build and --workload"),
         (["--base", "none", "--repository", ".", "--contestant", "epoll-reactor"], "leave out --repository"),
         (["--before", COMMAND, "--after", COMMAND, "--repository", "."], "a gate has two servers: give --before"),
+        (["--base", "HEAD", "--repository", str(ROOT), "--server", COMMAND], "would start one program twice"),
         (["--base", "no-such-commit", "--contestant", "epoll-reactor"], "'no-such-commit' is no commit"),
         (["--before", "sh", "--after", COMMAND], "the command 'sh' does not say where its port goes"),
         (["--before", COMMAND, "--after", COMMAND, "--margin", "p9=1"], "'p9' is no metric of a gate"),

@@ -101,7 +101,17 @@ def test_the_same_commit_may_be_held_against_itself(repository: Path) -> None:
 def test_sigterm_while_it_builds_ends_the_build_and_leaves_no_worktree(repository: Path, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     command = f"echo $$ >{begun}.new && mv {begun}.new {begun}; sleep 600 & wait"
-    words = ["gate", "--base", "main~1", "--repository", str(repository), "--build", command, "--server", "x {port}"]
+    words = [
+        "gate",
+        "--base",
+        "main~1",
+        "--repository",
+        str(repository),
+        "--build",
+        command,
+        "--server",
+        "{tree}/x {port}",
+    ]
     words += ["--results", str(tmp_path / "results")]
     gate = subprocess.Popen(
         [sys.executable, "-m", "netdyno", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

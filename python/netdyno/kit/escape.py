@@ -13,11 +13,21 @@ _MARKS = re.compile(
 """What Markdown acts on (GitHub Flavored Markdown 0.29; GitLab's references): bare addresses, mentions and references,
 which no backslash stops, so that their sign stands apart in code; mark-up of HTML; signs of Markdown."""
 _ENTITIES = {"<": "&lt;", "&": "&amp;"}
+_SECRET = re.compile(
+    r"""(?i)(?<![\w-])((?:proxy-)?authorization|cookie|[\w-]*(?:api-?key|token|secret|password))"""
+    r"""(:[ ]*)[^\s'"][^'"\n]*"""
+)
+"""A header, as a command line or JSON has it, whose value tells who may do something (RFC 9110, 11.6.2; RFC 6265)."""
 
 
 def harmless(text: str) -> str:
     """Replace every character that is not visible by its Python escape, such as \\x1b or \\u202e."""
     return text if text.isprintable() else "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def hide_secrets(text: str) -> str:
+    """Replace the values of headers that tell who may do something."""
+    return _SECRET.sub(r"\1\2…", text)
 
 
 def harmless_lines(text: str) -> str:

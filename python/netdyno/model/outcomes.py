@@ -130,9 +130,13 @@ def rate_kept(load: LoadResult) -> float | None:
 
 def has_lost_all_connections(load: LoadResult) -> bool:
     """Whether no connection was established, or each ended early: the load then ends before its window. A client
-    contestant connects again, and so does the load once where a server closes a connection between two requests."""
+    contestant connects again, and so does the load of another's server that closes a connection after a reply: there
+    are then more connections than are open at a time."""
+    connections = load.connections
     ended = sum(load.errors.get(how, 0) for how in ("closed_by_server", "reset", "protocol"))
-    return load.client is None and ended + load.connections.closed_after_reply >= load.connections.established
+    reconnects = connections.established > load.plan.connections and load.messages.received > 0
+    closed = 0 if reconnects else connections.closed_after_reply
+    return load.client is None and ended + closed >= connections.established
 
 
 # --- of one trial ------------------------------------------------------------------------------------------------

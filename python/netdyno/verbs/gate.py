@@ -40,8 +40,8 @@ WAYS = (
     "give --before COMMAND and --after COMMAND, or --base REF with --server COMMAND (and --build COMMAND), or "
     "--base REF with --contestant NAME"
 )
-BROKEN = 2
-EXIT_CODES = {"passes": 0, "fails": 1, "open": 3, "unmeasured": BROKEN}
+EXIT_CODES = run_command.GATE_EXIT_CODES
+BROKEN = EXIT_CODES["unmeasured"]
 LONGEST_TIMEOUT = 1 / 15
 """The most of the time budget that a reply is waited for: a mute server takes a few of these in a block, and two blocks
 must fit."""
@@ -122,6 +122,11 @@ def _run(request: GateRequest, argv: Sequence[str]) -> int:
                 NO_SERVERS, requests=select_requests(request.given), settings=select_settings(request.given)
             )
             return decide(_build_run_request(request, no_servers, renamed), request, argv)
+        if trees.TREE not in (request.server or ""):
+            raise UserError(
+                f"--server {request.server!r} would start one program twice: write {trees.TREE} where it needs the "
+                "folder of its commit"
+            )
         for folder in folders if request.build else ():
             trees.build(folder, request.build or "")
         lines = [(request.server or "").replace(trees.TREE, str(folder)) for folder in folders]

@@ -69,6 +69,10 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of the hosts to run on."""
 
 
+GATE_EXIT_CODES = {"passes": 0, "fails": 1, "open": 3, "unmeasured": 2}
+"""By the decision of a gate, also one that is resumed."""
+
+
 class RunResult(msgspec.Struct, frozen=True):
     """The result of a run: its exit code, its line of JSON, its findings where it has any, and the seconds that it
     took when nothing had to be built any more."""
@@ -163,7 +167,8 @@ def _open_stage(cluster: Path | None) -> Iterator[Stage | None]:
 def continue_run(
     run: str, results: Path, *, anyway: bool, as_json: bool, cluster: Path | None = None, given: Given
 ) -> int:
-    """Resume an interrupted run for `netdyno resume`; the exit codes are those of `run`."""
+    """Resume an interrupted run for `netdyno resume`; the exit codes are those of `run`, or of
+    `gate` where it was one."""
     from netdyno.measure.run.resume import resume
 
     command_line = [ENTRY, "resume", run, *(["--anyway"] if anyway else []), *(["--json"] if as_json else [])]
@@ -171,7 +176,8 @@ def continue_run(
     console, display = _open_screen(as_json)
     path = read.find(results, run)
     if lacks_results(path):
-        return _end(_conclude_run(runner.RunOutcome(read.load(path).run_id, path.parent, 0), console), as_json)
+        outcome = runner.RunOutcome(read.load(path).run_id, path.parent, 0)
+        return _end(_conclude_gate(_conclude_run(outcome, console)), as_json)
     with _open_stage(cluster) as stage:
         outcome = resume(
             path,
@@ -181,7 +187,7 @@ def continue_run(
             permit=partial(permission.ask, given=given, again=command_line),
             hosts=stage,
         )
-    return _end(_conclude_run(outcome, console), as_json)
+    return _end(_conclude_gate(_conclude_run(outcome, console)), as_json)
 
 
 def lacks_results(path: Path) -> bool:
@@ -204,6 +210,17 @@ def _end(done: RunResult, as_json: bool) -> int:
     if as_json:
         print(json.dumps(done.line), flush=True)
     return done.exit_code
+
+
+def _conclude_gate(done: RunResult) -> RunResult:
+    """Return the result of a resumed gate with the exit code of its decision, which is printed."""
+    findings = done.analysis.gate if done.analysis else None
+    if findings is None or done.analysis is None or done.exit_code > 128:
+        return done
+    from netdyno.present import gate
+
+    print(gate.format_text(findings, gate.list_notes(findings, done.analysis.scenarios)), file=sys.stderr, flush=True)
+    return msgspec.structs.replace(done, exit_code=GATE_EXIT_CODES[findings.decision])
 
 
 def _conclude_run(outcome: runner.RunOutcome, console: Console) -> RunResult:

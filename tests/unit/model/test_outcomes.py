@@ -256,7 +256,18 @@ def test_a_wrong_reply_is_a_fault_on_any_machine_and_a_late_one_is_not() -> None
 
 @pytest.mark.parametrize(
     ("reset", "closed_after_reply", "established", "is_lost"),
-    [(0, 0, 10, False), (9, 0, 10, False), (10, 0, 10, True), (4, 6, 10, True), (4, 5, 10, False), (0, 0, 0, True)],
+    [
+        *(
+            (0, 0, 10, False),
+            (9, 0, 10, False),
+            (10, 0, 10, True),
+            (4, 6, 10, True),
+            (4, 5, 10, False),
+            (0, 0, 0, True),
+        ),
+        (0, 500, 500, False),  # it connected again after each reply
+        (500, 0, 500, True),
+    ],
 )
 def test_all_connections_are_lost_where_each_ended_also_after_a_reply(
     reset: int, closed_after_reply: int, established: int, is_lost: bool

@@ -45,6 +45,8 @@ def publish_note(text: str) -> str:
         ("ada@enigma", "…@…"),
         ("/usr/bin/g++ and /proc/net/udp and /sys/a/b", "/usr/bin/g++ and /proc/net/udp and /sys/a/b"),
         ("http://127.0.0.1:8080/path and tcp://127.0.0.1:1/2", "http://127.0.0.1:8080/path and tcp://127.0.0.1:1/2"),
+        ("--header 'Authorization: Bearer abc.def' x", "--header 'Authorization: …' x"),
+        ("X-Api-Key: 1234", "X-Api-Key: …"),
         ("run --results ../acme/results --cluster=../lab", "run --results …/results --cluster=…/lab"),
         ("messages/s, 1/2, R/conn, canada, GET /path", "messages/s, 1/2, R/conn, canada, GET /path"),
     ],

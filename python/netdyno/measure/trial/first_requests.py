@@ -51,8 +51,17 @@ MOST_PATHS = 100
 """The most paths that are requested one by one where some reply was wrong."""
 
 
-Bodies = Mapping[str, str]
-"""The length of the first body of each path, and its hash where that is verified."""
+class FirstBodies(NamedTuple):
+    """The length of the first body of each path, and its hash where that is verified; `varying`, where equal URLs have
+    replies of different lengths."""
+
+    by_path: Mapping[str, str]
+    varying: bool = False
+
+
+LARGEST_VARIATION = 2
+"""The largest ratio of two servers' first bodies that replies of varying length explain: beyond it one of them answers
+something else, such as an error with status 200."""
 
 
 class Send(Protocol):
@@ -98,11 +107,10 @@ class FirstReplies(msgspec.Struct, frozen=True):
 
 
 class _Replies(msgspec.Struct, frozen=True):
-    """The first bodies by scenario, None where equal URLs have replies of different lengths; the replies a second of a
-    closed loop by scenario, and the most of all; whether each connection was closed after a reply; and how long the
-    server took to be ready and to end."""
+    """The first bodies by scenario; the replies a second of a closed loop by scenario, and the most of all; whether
+    each connection was closed after a reply; and how long the server took to be ready and to end."""
 
-    bodies: dict[str, Bodies | None]
+    bodies: dict[str, FirstBodies]
     closed_hz: dict[str, float]
     rate_hz: float
     closes: bool
@@ -113,7 +121,7 @@ def check(experiment: Experiment, servers: Mapping[str, Contestant], context: Tr
     """Start each of the user's own servers once, and send it the first requests of each scenario. Raises UserError
     where a server has no right reply to a request. A gate goes on where one of its two has: the fault of the other is
     what it decides."""
-    bodies: dict[str, dict[str, Bodies | None]] = {scenario.name: {} for scenario in experiment.scenarios}
+    bodies: dict[str, dict[str, FirstBodies]] = {scenario.name: {} for scenario in experiment.scenarios}
     closed_hz: dict[str, dict[str, float]] = {scenario.name: {} for scenario in experiment.scenarios}
     rates_hz: dict[str, float] = {}
     overheads_s: dict[str, float] = {}
@@ -139,7 +147,7 @@ def check(experiment: Experiment, servers: Mapping[str, Contestant], context: Tr
         for scenario in experiment.scenarios:
             if difference := _describe_difference(bodies[scenario.name]):
                 raise (UserError if scenario.verify is None else ChangedReplyError)(difference)
-    varying = {name for name, of_servers in bodies.items() if None in of_servers.values()}
+    varying = {name for name, of_servers in bodies.items() if any(first.varying for first in of_servers.values())}
     scenarios = tuple(
         lower_rate(_settle_verification(scenario, varying), closed_hz[scenario.name])
         for scenario in experiment.scenarios
@@ -189,18 +197,25 @@ def _ask_first(contestant: Contestant, experiment: Experiment, context: TrialCon
         raise UserError(f"{contestant.name}: {failure}") from failure
 
 
-def _describe_difference(of_servers: Mapping[str, Bodies | None]) -> str:
+def _describe_difference(of_servers: Mapping[str, FirstBodies]) -> str:
     """Say where servers that are to be equal answer a path differently; empty where they do not."""
-    (first, expected), *others = of_servers.items() or [("", None)]
+    (first, expected), *others = of_servers.items() or [("", FirstBodies({}))]
     for name, actual in others:
-        for path in (expected or {}).keys() & (actual or {}).keys():
-            bodies = (expected or {})[path], (actual or {})[path]
-            if bodies[0] != bodies[1]:
+        for path in expected.by_path.keys() & actual.by_path.keys():
+            bodies = expected.by_path[path], actual.by_path[path]
+            if _are_unlike(*bodies, varying=expected.varying or actual.varying):
                 return (
                     f"{first} and {name} answer {path} differently: {_describe_body(bodies[0])} and "
                     f"{_describe_body(bodies[1])}. --verify status accepts that"
                 )
     return ""
+
+
+def _are_unlike(body: str, other: str, *, varying: bool) -> bool:
+    if not varying:
+        return body != other
+    shorter, longer = sorted(int(text.partition(" ")[0]) for text in (body, other))
+    return longer > LARGEST_VARIATION * shorter
 
 
 def _describe_body(body: str) -> str:
@@ -299,17 +314,18 @@ def _closes_each(loads: Sequence[LoadResult]) -> bool:
     ) and any(load.connections.closed_after_reply > 0 for load in loads)
 
 
-def _find_first_bodies(requests: FirstRequests, cell_settings: Settings) -> Bodies | None:
-    """Send the first requests of a scenario. Return the first body of each URL; None where equal URLs had replies of
-    different lengths and that was to be found out."""
+def _find_first_bodies(requests: FirstRequests, cell_settings: Settings) -> FirstBodies:
+    """Send the first requests of a scenario. Return the first body of each URL, and whether equal URLs had replies of
+    different lengths where that was to be found out."""
     by_length = bool(cell_settings.path) and cell_settings.verify is None
     first = _with_verify(cell_settings, "length") if by_length else cell_settings
     load = _send_checked(requests, first)
+    bodies = load.replies.bodies if load.replies else {}
     if load.messages.lost == 0 and not (load.replies and load.replies.unexpected):
-        return load.replies.bodies if load.replies else {}
+        return FirstBodies(bodies)
     for path_settings in _list_paths(_with_verify(cell_settings, "status") if by_length else cell_settings):
         _send_checked(requests, path_settings)
-    return None
+    return FirstBodies(bodies, varying=True)
 
 
 def choose_wait_s(cell_settings: Settings) -> float:

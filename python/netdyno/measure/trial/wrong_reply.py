@@ -62,7 +62,7 @@ def explain_held(name: str, load: LoadResult, connections: int, wait_s: float) -
         return ""
     return (
         f"{name} answers {quantities.plural(answered, 'connection')} at a time: the other {others} of {connections} "
-        f"got no reply within {wait_s:g} s. -c {answered} loads it over so many"
+        f"got no reply within {wait_s:g} s. -c {answered} loads just those"
     )
 
 
@@ -97,13 +97,16 @@ def _describe_end(settings: Settings) -> str:
 
 def _advise(settings: Settings, status: str, received: str) -> str:
     if not received:
-        return "No option accepts that, unless the server speaks TLS (--tls, or --address https://HOST:PORT)"
+        return (
+            "No option accepts that, unless the server speaks TLS (--tls, or --address https://HOST:PORT), or answers "
+            "only some time after it listens (--ready-path)"
+        )
     if received.startswith(TLS_ALERT):
         return "The server speaks TLS: write --address https://HOST:PORT, or --tls beside --server"
     if settings.send is not None:
         return _advise_bytes(settings, received)
     if settings.path:
-        return _advise_http(status, received)
+        return _advise_http(status, received, has_data=settings.data is not None)
     if settings.workload == "http" and received.startswith("HTTP/"):
         return "--path accepts it: netdyno's own servers must then not be in the run, for they can only repeat the URL"
     return "--workload says what the server speaks, and --send what any other protocol is sent"
@@ -115,7 +118,7 @@ def _advise_bytes(settings: Settings, received: str) -> str:
     return "--reply-until, --reply-size or --reply-length says where such a reply ends"
 
 
-def _advise_http(status: str, received: str) -> str:
+def _advise_http(status: str, received: str, *, has_data: bool) -> str:
     if not status:
         if received.startswith("HTTP/"):
             return "It is no whole reply of HTTP/1.1, which no option accepts"
@@ -125,4 +128,8 @@ def _advise_http(status: str, received: str) -> str:
         return f"--path {location[1]} requests what it redirects to; {accepts}"
     if status in ("405", "501"):
         return f"--method requests it in another way; {accepts}"
+    if status in ("401", "403", "407"):
+        return f"--header 'Authorization: ...' says who requests it; {accepts}"
+    if status in ("400", "415", "422") and has_data:
+        return f"--header 'Content-Type: application/json' says what --data is; {accepts}"
     return f"--path requests something else; {accepts}"

@@ -7,6 +7,7 @@ import shlex
 import msgspec
 
 from netdyno.analysis.found.run import Analysis
+from netdyno.kit.escape import hide_secrets
 from netdyno.kit.paths import ENTRY
 from netdyno.measure.trial.command import BACKEND_BY_HAND, build_user_commands, close_loop
 from netdyno.model.load_result import LoadResult
@@ -33,11 +34,8 @@ def list_commands(analysis: Analysis) -> tuple[RepeatCommand, ...]:
     whole = (RepeatCommand("The command line that made this run", typed),) if typed else ()
     report = RepeatCommand("This report again, from the stored run", f"{ENTRY} report {shlex.quote(analysis.run_id)}")
     trial = analysis.example
-    return (
-        *whole,
-        report,
-        *(_build_trial_commands(analysis, trial, trial.load) if trial is not None and trial.load else ()),
-    )
+    by_hand = _build_trial_commands(analysis, trial, trial.load) if trial is not None and trial.load else ()
+    return tuple(RepeatCommand(command.purpose, hide_secrets(command.line)) for command in (*whole, report, *by_hand))
 
 
 MOST_TYPED = 4_000
@@ -48,7 +46,7 @@ def format_typed(analysis: Analysis) -> str:
     """Return the command line that made the run, as a shell takes it; empty where none is stored, or one longer than
     a person types. The permission to load a server beyond the loopback is the user's to add."""
     words = [word for word in analysis.typed if word != f"--{MAY_LOAD}"]
-    line = shlex.join([ENTRY, *words])
+    line = hide_secrets(shlex.join([ENTRY, *words]))
     return line if words and len(line) <= MOST_TYPED else ""
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from netdyno.kit.escape import hide_secrets
 from netdyno.model.profile import Profile, Stack
 from netdyno.model.run import OF_CLUSTER, OF_LOAD, Run
 from netdyno.store.profiles import StoredProfiles
@@ -71,7 +72,7 @@ def make_cleaners(run: Run, private: Private) -> Cleaners:
     known_names = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, names))})(?![\w-])") if names else None
 
     def placeless(text: str) -> str:
-        text = _CREDENTIALS.sub("…@", text)
+        text = _CREDENTIALS.sub("…@", hide_secrets(text))
         text = known_folders.sub("…", text) if known_folders else text
         text = _TILDE.sub("…", _USER.sub(r"\1=…", text))
         text = _ABOVE.sub(lambda path: _shorten(path[0]), text)

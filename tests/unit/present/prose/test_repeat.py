@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
@@ -82,6 +83,18 @@ def test_a_run_is_repeated_by_the_words_that_made_it() -> None:
     words = ("gate", "--before", "./old {port}", "--budget", "smoke")
     again, *_ = list_commands(analyse(replace(paired_run(), typed=words)))
     assert again.line == "./netdyno gate --before './old {port}' --budget smoke"
+
+
+def test_a_command_line_shows_no_secret_and_no_permission_to_load_others() -> None:
+    words = ("run", "web", "--address", "https://h", "--yes-i-may-load-it", "-H", "Authorization: Bearer abc", "--json")
+    again, *_ = list_commands(analyse(replace(paired_run(), typed=words)))
+    assert again.line == "./netdyno run web --address https://h -H 'Authorization: …' --json"
+
+
+@pytest.mark.parametrize("typed", [(), ("run", "x" * 5000)])
+def test_no_command_line_is_shown_that_a_person_would_not_type(typed: tuple[str, ...]) -> None:
+    first, *_ = list_commands(analyse(replace(paired_run(), typed=typed)))
+    assert first.purpose.startswith("This report again")
 
 
 def test_an_id_that_a_shell_would_obey_is_quoted() -> None:
