@@ -25,7 +25,7 @@ enum Exit { measured = 0, nothing_measured = 1, not_written = 1, not_believed = 
 std::string_view advise(const LoadPlan& plan) {
   if (plan.is_foreign()) return "";
   if (plan.websocket) return "; the server has to echo each text, or with --workload chat to broadcast it";
-  return "; a server of netdyno has to answer (any other is loaded by http://... or --send)";
+  return "; only a netdyno server answers this (load any other by http://... or --send)";
 }
 
 /// Why nothing could be measured; empty when something was.

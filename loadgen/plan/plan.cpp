@@ -134,7 +134,7 @@ void add_rate(CommandLine& line, RawPlan& raw) {
   };
   line.add_read("--rate", read,
                 "open loop: messages a second in all, or on each connection with /conn; 1k,5k,20k/10s: steps of 10 s; "
-                "1k..20k/30s: a ramp; steps and ramps follow each other with commas, and are the window")
+                "1k..20k/30s: a ramp; commas join steps and ramps, which together are the window")
       .type_name("R[..R][/conn][/DUR],...");
 }
 
@@ -210,7 +210,7 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
              fmt::format("application protocol (default {})", netdyno::to_string(plan.workload)));
   line.add_number("-c,--connections", plan.connections, 1U, 1'000'000U, "connections (default 1)");
   line.add_number("--busy-connections", plan.busy_connections, 1U, 1'000'000U,
-                  "so many of the connections send, the first ones; the others stay connected and idle (default all)");
+                  "the first N connections send; the others stay connected and idle (default all)");
   add_rate(line, raw);
   add_choice(line, "--arrivals", plan.arrivals, arrivals,
              "when messages are meant to be sent (default: constant with --rate, else closed)");
@@ -221,20 +221,20 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
                "closed loop: connections that have their reply send together at the next multiple of this time");
   add_duration(line, "--look-every", raw.poll_every,
                "look at sockets and schedule at most this often; costs less where many messages come, and response "
-               "times read up to this much longer, in an open loop twice (default: as messages come)");
+               "times come out up to this much longer, in an open loop twice (default: at once)");
   add_choice(line, "--write-due", plan.write_due, write_dues,
              "due messages leave one by one, in the order of the schedule (each), or at each look at the schedule all "
              "of a connection in one call (joined; default each)");
   add_choice(
       line, "--spin", plan.spin, spins,
-      "open loop, rounds: wake early and spin until a message is due, by the lateness of timers under the load "
-      "(auto) or before it (on), or not at all (off), which costs less and sends later; closed loop with servers that "
-      "are not netdyno's: look for replies for 20us before sleeping, while most come by then (auto), always (on) or "
-      "never (off) (default auto)");
+      "open loop, rounds: wake as early as timers are late, measured under the load (auto) or before it (on), and "
+      "spin until a message is due, or do neither (off), which costs less and sends later; closed loop, servers not "
+      "netdyno's: look for replies for 20us before sleeping, while most come by then (auto), always (on) or never "
+      "(off) (default auto)");
   add_bytes(line, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
   add_duration(line, "--duration", raw.duration, "the measured window (default 10s; with --count an hour at most)");
   add_whole_number(line, "-n,--count", plan.count,
-                   "send so many messages, and end when they are answered (then the default of --warmup is 0)", 1);
+                   "send N messages, and end when they are answered (then the default of --warmup is 0)", 1);
   add_duration(line, "--warmup", raw.warmup, "load before the window (default 1s)");
   add_duration(line, "--timeout", raw.timeout,
                fmt::format("how long an answer may take (default {:g}s)", seconds(plan.timeout)));
@@ -248,15 +248,15 @@ void add_connection_options(CommandLine& line, RawPlan& raw) {
              "chat, closed loop: clients begin to send when all connects have ended, or each as soon as it is "
              "connected; what they send while others connect is in no figure (default together)");
   line.add_number("--messages", plan.messages_each, 1U, 1'000'000U,
-                  "chat: each client writes so many messages, reads nothing and leaves; so many clients finish without "
-                  "an error, and what they wrote need not have been read");
+                  "chat: each client writes N messages, reads nothing and leaves; reported: how many finish without an "
+                  "error, whether or not what they wrote was read");
   line.add_number("--chunks", plan.chunks, std::size_t{1}, most_chunks,
-                  "web: each reply is a stream of so many chunks (server-sent events)");
+                  "web: each reply is a stream of N chunks (server-sent events)");
   add_duration(line, "--every", raw.every,
                "with --messages: from a client's write to its next; with --chunks: from a chunk to the next "
                "(default 5ms)");
   line.add_number("--requests-per-connection", plan.requests_per_connection, 1U, 1'000'000'000U,
-                  "close a connection after so many replies, and open a new one for the next request (default: never)");
+                  "close a connection after N replies, and open a new one for the next request (default: never)");
   line.add_flag("--reconnect", plan.reconnects,
                 "--workload http: the server may close a connection after a reply, as HTTP allows; the next request "
                 "opens another, and unanswered ones are resent (http:// and --send always reconnect)");
@@ -274,7 +274,7 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
   add_choice(line, "--audience", plan.audience, {{"others", Audience::others}, {"all", Audience::all}},
              "chat: who receives a message, as the server was started (default others)");
   line.add_number("--slow-readers", plan.slow_readers, 0U, 1'000'000U,
-                  "chat: so many of the connections read 10 KiB a second and send nothing; the others are measured");
+                  "chat: N of the connections read 10 KiB a second and send nothing; the others are measured");
   add_duration(line, "--service-time", raw.service_time,
                "rpc, web, grpc: service time each request asks for (default 0)");
   add_choice(line, "--service-kind", plan.service_kind, {{"wait", ServiceKind::wait}, {"cpu", ServiceKind::cpu}},
@@ -389,7 +389,7 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
       .type_name("BYTES|@FILE");
   add_bytes_or_file("--reply-until", raw.exchange_until, "with --send: what a reply ends with (default \\n)")
       .type_name("BYTES");
-  add_bytes(line, "--reply-size", raw.exchange_size, {1, max_size}, "with --send: how long a reply is, instead");
+  add_bytes(line, "--reply-size", raw.exchange_size, {1, max_size}, "with --send: the size of every reply");
   const auto read_length = [&raw](const std::string& text) {
     raw.exchange_length = parse_length_field(text);
     if (!raw.exchange_length)
@@ -397,7 +397,7 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
                    "'" + text + "' is no length; want e.g. u32be, u16le@2 (at byte 2) or u32be@8+12 (and 12 more)");
   };
   line.add_read("--reply-length", read_length,
-                "with --send: a reply begins with its length, instead: u8, u16be, u32le ..., at byte OFFSET; so many "
+                "with --send: each reply begins with its length: u8, u16be, u32le ..., at byte OFFSET; so many "
                 "bytes follow it, and N more or fewer")
       .type_name("uBITS[be|le][@OFFSET][+N|-N]");
   line.add_flag("--repeatable", raw.plan.repeatable,

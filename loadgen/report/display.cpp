@@ -203,7 +203,7 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
                                ? fmt::format("{:.3g} s, when the last connection had ended, of the {:g} s requested",
                                              seconds(*measurement.load_ended), seconds(window))
                                : fmt::format("{:g} s", seconds(window));
-  text += fmt::format("{} messages/s: {} answered in {}; due then {}: sent {}, answered {}\n\n",
+  text += fmt::format("{} messages/s: {} answered in {}; of {} due: sent {}, answered {}\n\n",
                       rate_text(f.completed_in_window, window), f.completed_in_window, when, f.scheduled_in_window,
                       f.sent_in_window, f.response.count());
   text += fmt::format("{:<14}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}\n", "", "p50", "p90", "p99", "p99.9", "max", "mean");
@@ -256,7 +256,7 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   for (const Audit& check : audits) {
     if (check.passed && !is_note(check)) continue;
     if (at_its_limit(plan, check)) {
-      text += fmt::format("note          at least: the generator was at its limit: {}\n", check.detail);
+      text += fmt::format("note          bounds: the generator was at its limit: {}\n", check.detail);
       noted = true;
       continue;
     }

@@ -239,7 +239,7 @@ def format_summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag
     """Return a screen of figures, without the newline at its end."""
     connections, messages, requests, used = result.connections, result.messages, result.requests, result.generator
     load_text = f"{plan.workload} of {plan.size} B over {plan.connections} connections"
-    due = f"due then {requests.due}: sent {requests.sent}, answered {result.latency.response_ns.count}"
+    due = f"of {requests.due} due: sent {requests.sent}, answered {result.latency.response_ns.count}"
     lines = [
         f"{result.plan.url}: {load_text}, closed loop, {plan.depth} in flight each",
         "",

@@ -10,9 +10,7 @@ FAILURES: Mapping[str, str] = {
     "completed": "No message was answered.",
     "killed": "SIGKILL ended the server, as a machine without memory does.",
     "ready": "The server was not ready in time.",
-    "stalled": (
-        "Within the window no message was answered for 150 ms, and for four median response times and two rounds."
-    ),
+    "stalled": ("No answer in the window for 150 ms, four median response times and two rounds, whichever is longest."),
     "verification": "A message was lost, duplicated, reordered or corrupt (where some may be lost: corrupt).",
     "bytes": "The bytes received are not those of the messages.",
     "connections": "Connections failed or ended early.",
@@ -29,12 +27,12 @@ FAILURES: Mapping[str, str] = {
     "little": "Little's law, N = X * R, is off by 5%.",
     "plausible": "Counts disagree, or a figure exceeds what link, memory, cores and clock allow.",
     "window": "A client contestant was ended by a signal.",
-    "harness_quiet": "The harness used 2% of a core or 10 ms.",
+    "harness_quiet": "The harness used 2% of a core and 10 ms.",
     "observation": (
-        "The harness read the server's counters a tenth of the window or 30 ms off its ends, or after "
+        "The harness read the server's counters a tenth of the window and 30 ms off its ends, or after "
         "threads had ended."
     ),
-    "steal": "The hypervisor took 2% of the cores' time, or 25 ms.",
+    "steal": "The hypervisor took 2% of the cores' time and 25 ms.",
     "throttled": "A CPU quota held back 2% of the cores' time.",
     "foreign_load": "Other programs took 3% of the cores' time or half a core, at least 30 ms.",
     "canary": "The machine's speed was off its block's by a factor of 1.5.",

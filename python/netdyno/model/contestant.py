@@ -128,17 +128,17 @@ class Own(Frozen):
     address: str = ""
     host: str = ""
     env: Annotated[
-        tuple[str, ...], Option(ENVIRONMENT, "A variable of its environment; may be repeated.", "own server")
+        tuple[str, ...], Option(ENVIRONMENT, "A variable for your server; may be repeated.", "own server")
     ] = ()
-    directory: Annotated[str, Option(NAME, "The folder in which it is started (default: here).", "own server")] = ""
+    directory: Annotated[str, Option(NAME, "Folder to start your server in (default: here).", "own server")] = ""
     unix_socket: Annotated[
-        str, Option(NAME, "The file at which it listens instead of a port: '/tmp/mine-{port}'.", "own server")
+        str, Option(NAME, "The file your server listens at, not a port: '/tmp/mine-{port}'.", "own server")
     ] = ""
-    tls: Annotated[bool, Option(SWITCH, "It speaks TLS; its certificate is not verified.", "own server")] = False
+    tls: Annotated[bool, Option(SWITCH, "Your server speaks TLS (certificate unchecked).", "own server")] = False
     ready_path: Annotated[
-        str, Option(PATH, "It is ready when this path answers 2xx (default: when it accepts).", "own server")
+        str, Option(PATH, "Your server is ready when this answers 2xx (default: it accepts).", "own server")
     ] = ""
-    ready_timeout_s: Annotated[Number, Option(TIME, "How long it may take to be ready (default 1m).", "own server")] = (
+    ready_timeout_s: Annotated[Number, Option(TIME, "How long your server may start (default 1m).", "own server")] = (
         60.0
     )
     closes: bool = False

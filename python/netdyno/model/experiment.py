@@ -90,8 +90,8 @@ class CapacityPlan(Frozen):
     most_hz: Annotated[Number, Option(NUMBER, "Messages per second beyond which nothing is tried.", "search")] = (
         1_000_000
     )
-    resolution: Annotated[Number, Option(share(0.005), "Gap of neighbouring rates, as a share.", "search")] = 0.05
-    needed: Annotated[Whole, Option(whole(1), "Equal outcomes that decide on each side of the boundary.", "search")] = 3
+    resolution: Annotated[Number, Option(share(0.005), "Step between tried rates, as a share.", "search")] = 0.05
+    needed: Annotated[Whole, Option(whole(1), "How often a rate must hold, or fail, to decide.", "search")] = 3
 
 
 class Gate(Frozen):
@@ -138,14 +138,14 @@ class Conditions(OwnRequests, kw_only=True):
     link: Annotated[Link, Option(word(*LINKS), "What lies between load and server.", "link")] = "loopback"
     link_rate: Annotated[str | None, Option(BIT_RATE, "Bits per second each way, such as 10mbit.", "link")] = None
     link_delay_s: Annotated[
-        Number, Option(duration(MOST_DELAY_S), "From one end to the other, such as 20ms.", "link")
+        Number, Option(duration(MOST_DELAY_S), "Delay in each direction, such as 20ms.", "link")
     ] = 0.0
     link_loss: Annotated[Number, Option(SHARE, "Share of the packets lost each way, such as 0.01.", "link")] = 0
     server_cores: Annotated[
         Whole | Literal["all"], Option(SERVER_CORES, "Cores of the server, or all of its side.", "cores")
     ] = "all"
     placement: Annotated[
-        Placement, Option(word(*get_args(Placement)), "Server and load on cores apart, or both on all.", "cores")
+        Placement, Option(word(*get_args(Placement)), "apart: cores of their own; shared: both on all.", "cores")
     ] = "apart"
     cpu_quota: Annotated[
         Number | None, Option(CPU_QUOTA, "Cores' worth of CPU time that a control group leaves the server.", "cores")
@@ -165,10 +165,10 @@ class Conditions(OwnRequests, kw_only=True):
     ] = None
     depth: Annotated[Whole, Option(whole(1), "Messages in flight on each connection.", "load")] = 1
     round_s: Annotated[
-        Number, Option(DURATION, "Connections with their reply send at the next multiple of this time.", "load")
+        Number, Option(DURATION, "All connections that have a reply send at multiples of this time.", "load")
     ] = 0.0
     look_every_s: Annotated[
-        Number, Option(DURATION, "How often the generator looks at its sockets at most.", "load")
+        Number, Option(DURATION, "Least time between looks at the generator's sockets.", "load")
     ] = 0.0
     rate: Annotated[Number | None, Option(RATE, "Messages per second of all connections.", "load")] = None
     rate_per_connection: Annotated[
@@ -176,7 +176,7 @@ class Conditions(OwnRequests, kw_only=True):
     ] = None
     burst_rate: Annotated[
         Number | None,
-        Option(RATE, "Messages per second in a burst: an eighth of the window, after a quarter of it.", "load"),
+        Option(RATE, "Messages per second in a burst, from 1/4 to 3/8 of the window.", "load"),
     ] = None
     size: Annotated[Whole, Option(whole(28), "Bytes of a message.", "load")] = 31
     nodelay: Annotated[OnOff, Option(word(*get_args(OnOff)), "TCP_NODELAY of the load.", "load")] = "on"
@@ -199,33 +199,31 @@ class Conditions(OwnRequests, kw_only=True):
         Whole, Option(whole(1), "Processes of a client contestant, which share its connections.", "load")
     ] = 1
     requests_per_connection: Annotated[
-        Whole | None, Option(whole(1), "Close a connection after so many replies, and open a new one.", "load")
+        Whole | None, Option(whole(1), "Close a connection after N replies, and open a new one.", "load")
     ] = None
     slow_readers: Annotated[Whole, Option(whole(0), "chat: how many clients read slowly.", "load")] = 0
     messages: Annotated[
-        Whole | None, Option(whole(1), "chat: each client writes so many, reads nothing and leaves.", "load")
+        Whole | None, Option(whole(1), "chat: each client writes N, reads nothing and leaves.", "load")
     ] = None
     chunks: Annotated[
-        Whole | None, Option(whole(1, 10_000), "web: each reply is a stream of so many chunks (events).", "load")
+        Whole | None, Option(whole(1, 10_000), "web: each reply is a stream of N chunks (events).", "load")
     ] = None
     every_s: Annotated[
         Number,
-        Option(
-            DURATION, "With messages: from a client's write to its next; with chunks: from one to the next.", "load"
-        ),
+        Option(DURATION, "Time between the writes of a client (messages), or between chunks (chunks).", "load"),
     ] = 0.005
     connect_rate: Annotated[
         Number | Literal["burst", "connections", "when-due"],
         Option(
             CONNECT_RATE,
-            "Connections opened a second; connections: as many as there are; burst: all at once; when-due: each for "
+            "Connections opened a second; connections: all within a second; burst: all at once; when-due: each for "
             "its first message.",
             "load",
         ),
     ] = "burst"
     connect_timeout_s: Annotated[Number, Option(TIME, "How long a connect may take.", "load")] = 5.0
     start: Annotated[
-        Start, Option(word(*get_args(Start)), "chat: send when all are connected, or each at once.", "load")
+        Start, Option(word(*get_args(Start)), "chat: send once all are connected, or do not wait.", "load")
     ] = "together"
     failed_connects: Annotated[
         FailedConnects, Option(word(*get_args(FailedConnects)), "Whether failed connects make a trial invalid.", "own")
@@ -269,13 +267,13 @@ class Scenario(Conditions, kw_only=True):
         tuple[str, ...],
         Option(NAMES, "Servers by name or pattern, such as 'asio-*'; may be repeated.", "shared"),
     ] = ()
-    blocks: Annotated[Whole, Option(whole(1), "How often every cell is run.", "shared")] = 1
+    blocks: Annotated[Whole, Option(whole(1), "Repetitions of the grid.", "shared")] = 1
     precision: Annotated[
         Number | None,
         Option(PRECISION, "Add blocks until each ratio is known this precisely, such as 5%.", "shared"),
     ] = None
     most_blocks: Annotated[
-        Whole | None, Option(whole(1), "The most blocks, where a precision or a time adds some.", "shared")
+        Whole | None, Option(whole(1), "Most blocks in all, if a precision or time adds any.", "shared")
     ] = None
     warmup_per_connection_s: Annotated[
         Number, Option(DURATION, "Additional warm-up for each connection.", "shared")
@@ -341,7 +339,7 @@ class Experiment(Frozen):
     ] = 0.0
     """The share of the time of all trials that the A/A control may take (docs/adr/aa-control.md); 0 in a run that was
     stored before there was one."""
-    time_budget_s: Annotated[Number | None, Option(TIME, "Add blocks for this long, such as 20m.", "experiment")] = None
+    time_budget_s: Annotated[Number | None, Option(TIME, "Add blocks up to this run time: 20m.", "experiment")] = None
     """The time within which blocks beyond the planned ones must end; one that would end later does not begin
     (measure/run/next_cells.py)."""
     time_limit_s: Annotated[

@@ -462,7 +462,7 @@ METRICS: Mapping[str, Metric] = {
         claimed=True,
     ),
     "recovery": Metric(
-        "time after the burst until p99 is what it was",
+        "time after the burst until p99 is as before",
         TIME,
         lambda _, load: burst.compute_recovery_ns(load),
         of_cells=True,
@@ -608,7 +608,7 @@ METRICS: Mapping[str, Metric] = {
         TIME,
         _read_start(lambda start: 1e9 * start.cpu_s),
         of_cells=True,
-        short="CPU then",
+        short="init CPU",
         at_limit="exact",
     ),
     "ready-memory": Metric(
@@ -617,7 +617,7 @@ METRICS: Mapping[str, Metric] = {
         lambda trial, _: (trial.server.rss_ready_bytes or None) if trial.server else None,
         largest=True,
         of_cells=True,
-        short="memory then",
+        short="init memory",
         at_limit="exact",
         least_ratio=1.1,
         least_amount=2**20,

@@ -45,7 +45,7 @@ SERVER: Mapping[str, Option] = {
         _declare_server_option("write-mode", word("gathered", "split"), "How the server writes header and body."),
         _declare_server_option("audience", word("others", "all"), "chat: who receives a message."),
         _declare_server_option(
-            "deliveries", word("joined", "single"), "chat: one call for all that waits for a reader, or each."
+            "deliveries", word("joined", "single"), "chat: waiting messages leave in one call, or one each."
         ),
         _declare_server_option("service-time", DURATION, "rpc, http: how long the server works for a request."),
         _declare_server_option(
@@ -60,10 +60,10 @@ SERVER: Mapping[str, Option] = {
             "sigpipe", word("ignored", "ends"), "ends: a send to a client that has gone ends the server (unsafe)."
         ),
         _declare_server_option(
-            "build", word("release", "debug", "O3"), "Servers in C++: compiled with -O2, (debug) without it, or -O3."
+            "build", word("release", "debug", "O3"), "C++ servers: -O2 (release), no optimisation (debug), or -O3."
         ),
         _declare_server_option(
-            "read-mode", word("joined", "apart"), "rpc, chat: a read takes what is there, or a length or a body."
+            "read-mode", word("joined", "apart"), "rpc, chat: one read for all there is, or header, then body."
         ),
         _declare_server_option(
             "accept", word("reuseport", "exclusive"), "A listener for each thread, or one that all watch."
@@ -74,9 +74,9 @@ SERVER: Mapping[str, Option] = {
         ),
         _declare_server_option("pool", whole(1), "Service kind backend: connections to it (default 10)."),
         _declare_server_option("tls", word("off", "on"), "Except chat: whether TLS encrypts all bytes."),
-        _declare_server_option("peers", whole(1), "Without connections: clients that may be known at a time."),
-        _declare_server_option("peer-timeout", DURATION, "Without connections: how long a client may be silent."),
-        _declare_server_option("socket-buffer", whole(1), "Without connections: bytes of the sockets' buffers."),
+        _declare_server_option("peers", whole(1), "Not over tcp: clients that may be known at a time."),
+        _declare_server_option("peer-timeout", DURATION, "Not over tcp: how long a client may be silent."),
+        _declare_server_option("socket-buffer", whole(1), "Not over tcp: bytes of the sockets' buffers."),
         _declare_server_option("io-threads", whole(1), "Over zmq+tcp: threads of libzmq that read and write."),
         _declare_server_option("hwm", whole(1), "Over zmq+tcp: messages that may wait for one client."),
     )

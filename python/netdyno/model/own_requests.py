@@ -123,7 +123,7 @@ class OwnRequests(Frozen, kw_only=True):
         Option(
             word(*get_args(Verify)),
             "What of a reply is verified: its status; its length or a hash too, against the first of its URL; or that "
-            "it echoes the URL (default: length, if the first replies have it).",
+            "it echoes the URL (default: length, if that is constant).",
             "requests",
         ),
     ] = None
@@ -135,11 +135,11 @@ class OwnRequests(Frozen, kw_only=True):
         str | None, Option(RAW, r"With --send: what a reply ends with (default \n).", "requests")
     ] = None
     reply_size: Annotated[
-        Whole | None, Option(whole(1, 64 << 20), "With --send: how many bytes a reply has, instead.", "requests")
+        Whole | None, Option(whole(1, 64 << 20), "With --send: the size of every reply, in bytes.", "requests")
     ] = None
     reply_length: Annotated[
         str | None,
-        Option(LENGTH, "With --send: a reply begins with its length, instead: u8, u16be, u32le@4+8.", "requests"),
+        Option(LENGTH, "With --send: each reply begins with its length: u8, u16be, u32le@4+8.", "requests"),
     ] = None
     repeatable: Annotated[
         bool, Option(SWITCH, "Requests may be resent if their connection ends before the reply.", "requests")

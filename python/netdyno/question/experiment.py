@@ -216,7 +216,7 @@ def replace_load(experiment: Experiment, connections: int | None, rate: float | 
             f"{given[0]}: {experiment.name!r} has claims, figures or flips of its own load; run 'web' instead"
         )
     if rate is not None and all(scenario.arrivals == "closed" for scenario in experiment.scenarios):
-        raise UserError(f"--rate: {experiment.name!r} has closed loops alone, and these have no rate")
+        raise UserError(f"--rate: {experiment.name!r} has only closed loops, and these have no rate")
     scenarios = tuple(
         replace_scenario_load(
             scenario, f"experiment {experiment.name!r}, scenario {scenario.name!r}", connections, rate

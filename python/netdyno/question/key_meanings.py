@@ -22,7 +22,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     },
     "scenario": {
         "factors": "A table: a list of levels for each option that varies.",
-        "server": "A table: options of the servers; one that lacks some skips the cell.",
+        "server": "A table: server options; a server that lacks one skips the cell.",
         "where-possible": "A table: options for those servers that have them.",
     },
     "budget": {
@@ -63,8 +63,8 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "cells": "The cells that are tested: values of scenario, contestant and factors.",
         "a": "What the first side has beside the cells.",
         "b": "What the second side has beside the cells.",
-        "above": "The threshold; of a time a text, such as '40ms'.",
-        "below": "The threshold; of a time a text, such as '40ms'.",
+        "above": "The threshold; a time is a text, such as '40ms'.",
+        "below": "The threshold; a time is a text, such as '40ms'.",
         "within": "Both thresholds, [0.9, 1.1]; flat: the largest ratio to the first level (of shares: difference).",
         "every": "true: the test must hold in each cell.",
         "least-published": "The published effect nearest to the threshold; an interval that ends short of it fails.",

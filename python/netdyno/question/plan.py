@@ -143,10 +143,7 @@ def explain_skip(
         if reason:
             return f"client {client.name}: {reason}"
     elif cell_settings.client_processes > 1:
-        return (
-            f"{GENERATOR} is one process, with threads; "
-            f"client-processes = {cell_settings.client_processes} is of clients"
-        )
+        return f"{GENERATOR} is one process, with threads; only clients have client-processes"
     reason = transports.why_not(transports.of(contestant), contestant.name, cell_settings, levels)
     reason = (
         reason

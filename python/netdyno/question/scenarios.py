@@ -226,7 +226,7 @@ def _check_burst(where: str, settings: Settings, scenario: Scenario) -> None:
     if scenario.metric == CAPACITY:
         raise UserError(f"{key}: the metric 'capacity' needs windows of one rate; leave it out")
     if scenario.rate_share is not None:
-        raise UserError(f"{key}: 'rate-share' lowers the other rate alone; leave one of them out")
+        raise UserError(f"{key}: 'rate-share' lowers only the other rate; leave one of them out")
     if settings.client_hosts > 1:
         raise UserError(f"{key}: one host makes the load of a burst; leave 'client-hosts' out")
 

@@ -68,7 +68,7 @@ def _read_objective(value: object) -> str:
     if value in METRICS:
         return str(value)
     if not isinstance(value, str) or "<" not in value:
-        raise ValueError(f"{value!r} is none: write {', '.join(METRICS)}, or what has to hold, such as 'p99<5ms'")
+        raise ValueError(f"{value!r} is no objective: write {', '.join(METRICS)}, or e.g. 'p99<5ms'")
     try:
         objective.parse(value, "it")
     except UserError as error:
@@ -109,13 +109,13 @@ OPTIONS: Mapping[str, Option] = {
             "In a room: the share of clients that read slowly, such as 5%.",
         ),
         _make_option(
-            "objective", ValueKind(_read_objective), "p99<5ms, and then the least CPU; or throughput, cpu or memory."
+            "objective", ValueKind(_read_objective), "'p99<5ms' (then least CPU decides), throughput, cpu or memory."
         ),
         _make_option("cores", whole(1), "How many cores the server will have."),
-        _make_option("languages", NAMED, "Servers in these only, such as c++,go."),
+        _make_option("languages", NAMED, "Only servers written in these: c++,go."),
         _make_option("contestants", NAMED, "Only these servers: names or 'asio-*'."),
         _make_option("transports", NAMED, "What carries the messages: tcp (default), udp, multicast, zmq+tcp."),
-        _make_option("time-budget", TIME, "The trials take no longer (default 5m)."),
+        _make_option("time-budget", TIME, "Time limit of all trials (default 5m)."),
         replace(declared(Experiment)["seed"], default=None),
     )
 }
@@ -185,7 +185,7 @@ def check(workload: Workload) -> None:
 
 
 def write_question(workload: Workload) -> str:
-    condition = f", and that keeps {read_slo(workload)}" if read_slo(workload) else ""
+    condition = f" meets {read_slo(workload)}" if read_slo(workload) else ""
     return f"Which server for this workload{condition}?"
 
 

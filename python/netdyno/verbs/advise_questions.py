@@ -51,7 +51,7 @@ def _ask_until_understood(name: str, text: str, default: str) -> Any:
         try:
             return workload.read_option(name, _convert(name, text_given), name)
         except (UserError, ValueError) as error:
-            print(f"netdyno: {harmless(str(error))}; once more", file=sys.stderr)
+            print(f"netdyno: {harmless(str(error))}; try again", file=sys.stderr)
 
 
 def _convert(name: str, text: str) -> object:

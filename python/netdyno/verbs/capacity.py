@@ -212,7 +212,7 @@ def load_words(scenario: Scenario) -> str:
     options = "".join(f", server {name} {value}" for name, value in scenario.server.items())
     return (
         f"{scenario.workload} over {quantities.plural(scenario.connections, 'connection')}, "
-        f"{replies.describe_requests(scenario)}, {scenario.arrivals} arrivals{options}; each step is a fresh server, "
+        f"{replies.describe_requests(scenario)}, {scenario.arrivals} arrivals{options}; each step: a fresh server, "
         f"{format_duration(scenario.warmup_s)} of warm-up and {format_duration(scenario.duration_s)} measured"
     )
 

@@ -51,7 +51,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-new_app = typer.Typer(help="Begin something new from something that works.", no_args_is_help=True)
+new_app = typer.Typer(help="Copy a server to begin a new one.", no_args_is_help=True)
 app.add_typer(new_app, name="new")
 cluster_app = typer.Typer(help="Many machines: certificates, scheduler, hosts.", no_args_is_help=True)
 app.add_typer(cluster_app, name="cluster")
@@ -128,7 +128,7 @@ def run(
     foreign_load: Foreign = "strike-out",
     trace: Annotated[
         Trace,
-        typer.Option(help="Trace system calls afterwards: within a tenth of the run's time, at any length, or not."),
+        typer.Option(help="Trace system calls afterwards: if within a tenth of the run's time, always, or never."),
     ] = "auto",
     with_profile: Annotated[
         bool, typer.Option("--profile", help="Show afterwards where the servers spend their time (see: profile).")
@@ -169,7 +169,7 @@ def gate(
     ] = None,
     after: Annotated[str | None, typer.Option(metavar="COMMAND", help="The new server: './new --port {port}'.")] = None,
     base: Annotated[
-        str | None, typer.Option(metavar="REF", help="Instead of both: the commit that HEAD is compared with.")
+        str | None, typer.Option(metavar="REF", help="Not --before, --after, but HEAD against this commit.")
     ] = None,
     server: Annotated[
         str | None,
@@ -184,7 +184,7 @@ def gate(
         Path | None, typer.Option(metavar="DIR", help="With --base: where the server's git is (default: here).")
     ] = None,
     contestant: Annotated[
-        str | None, typer.Option(help="With --base: a server of netdyno's own (see: list servers) instead of these.")
+        str | None, typer.Option(help="With --base: not --server, but one of netdyno's (see: list servers).")
     ] = None,
     workload: Annotated[
         str | None, typer.Option(help="The workload of both (protocol/WIRE.md; default: http).")
@@ -342,7 +342,7 @@ def resume(
     results: ResultsFolder = RESULTS,
     as_json: LastLine = False,
 ) -> int:
-    """Resume an interrupted run where it stopped. Name servers of your own again, or answer when given."""
+    """Resume an interrupted run where it stopped. Name servers of your own again, or answer when asked."""
     from netdyno.verbs import run as run_command
     from netdyno.verbs.permission import read_given
 
@@ -360,7 +360,7 @@ def list_(
     as_json: Json = False,
     results: ResultsFolder = RESULTS,
 ) -> int:
-    """Show what there is, and what is missing and why."""
+    """List servers, runs etc., and why one is missing."""
     from netdyno.verbs import listing
 
     if what == "runs":
@@ -503,7 +503,7 @@ def capacity(
     foreign_load: Foreign = "strike-out",
     as_json: LastLine = False,
 ) -> int:
-    """Find the highest rate at which a server meets an objective; of several servers in turn, and what each carries."""
+    """Find the highest rate at which a server meets an objective; search for several one by one, and compare them."""
     from netdyno.verbs import capacity as command
     from netdyno.verbs.capacity_plan import CapacityRequest
 
@@ -555,7 +555,7 @@ def report(
         ExportFormat | None,
         typer.Option(
             help="Print its findings, cells and trials instead, as JSON, CSV or Markdown; or its figures for Bencher, "
-            "or for github-action-benchmark; without a run, the JSON Schema of the first."
+            "or for github-action-benchmark; schema, without a run: that of the JSON."
         ),
     ] = None,
 ) -> int:
@@ -565,10 +565,10 @@ def report(
     if as_json and export is not None:
         raise UserError("--json and --export: take one of them")
     if (export == "schema") == bool(runs):
-        raise UserError("--export schema is of no run" if runs else "name a run (see: list runs), or --export schema")
+        raise UserError("--export schema takes no run" if runs else "name a run (see: list runs), or --export schema")
     runs = runs or []
     if len(runs) > 1 and (as_json or export is not None):
-        raise UserError("--json and --export are of one run (compare RUN RUN --json is of two)")
+        raise UserError("--json and --export take one run (compare RUN RUN --json takes two)")
     if export is not None:
         sys.stdout.write(run_command.export(runs, results, export))
         return 0
@@ -618,7 +618,7 @@ def flips(
     results: ResultsFolder = RESULTS,
     as_json: Json = False,
 ) -> int:
-    """Show at which level of a factor the better of two contestants changes; without contestants, of those that the run
+    """Show at which level of a factor the winner of two contestants changes; with none named, for those that the run
     was made for."""
     from netdyno.verbs import flips as flips_command
 
@@ -791,7 +791,7 @@ def _end_unread(error: BrokenPipeError) -> int:
     unread = [descriptor for descriptor in (1, 2) if _is_unread(descriptor)]
     for descriptor in unread:  # Python would write what is left at its end, and complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-    return 128 + signal.SIGPIPE if unread else _report_error(f"a program has ended that was written to: {error}", 2)
+    return 128 + signal.SIGPIPE if unread else _report_error(f"wrote to a program that has ended: {error}", 2)
 
 
 def _is_unread(descriptor: int) -> bool:

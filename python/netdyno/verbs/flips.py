@@ -58,7 +58,7 @@ def _find_own(run: Run, parts: Sequence[ScenarioTrials], *, needed: bool = True)
     """Find the flips that its experiment pursues."""
     if needed and not run.experiment.flips:
         raise UserError(
-            f"the run {run.run_id} was made for no flip; name two of its contestants and --along FACTOR, or run an "
+            f"the run {run.run_id} searched for no flip; name two of its contestants and --along FACTOR, or run an "
             "experiment with a [[flip]]"
         )
     by_name = {part.scenario.name: part for part in parts}

@@ -55,7 +55,7 @@ NAMING: tuple[Option, ...] = (
     _declare_texts(
         "as",
         "NAME",
-        "The name of your server; may be repeated, in the order of the servers, --server before --address.",
+        "The name of your server; may be repeated: for each --server in order, then for each --address.",
     ),
     VARY,
     Option(SWITCH, "The address is not on the loopback, and I may load it.", "own server", own.MAY_LOAD),

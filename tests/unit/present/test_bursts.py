@@ -59,7 +59,7 @@ def test_each_server_is_named_with_what_it_answered_and_when_the_burst_was_over(
         "was 450 ms after the burst."
     )
     assert sentences[f"{LOCK} ({level.label})"].endswith(
-        "its p99 was not what it was when the window ended, 1.25 s after the burst."
+        "its p99 had not recovered when the window ended,  1.25 s after the burst."
     )
     assert set(bursts.describe_contestants(findings)) <= set(list_caveats(findings))
 

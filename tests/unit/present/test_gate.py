@@ -100,7 +100,7 @@ def test_a_history_has_a_line_of_json_for_each_gate() -> None:
 def test_more_time_is_advised_only_where_it_helps() -> None:
     undecided = GateFindings(GATE, LINES[2:], (), "open", may_go_on=False)
     assert gate.format_text(undecided).endswith(
-        "Not decided. A longer --time-budget or a wider --margin would give an answer."
+        "Not decided. A longer --time-budget or a wider --margin may give an answer."
     )
     bound = GatedMetric("most", "throughput", 0.05, "bound", 20, 1.0, 1.0, 1.0, Interval(0.99, 1.01))
     assert gate.format_text(GateFindings(GATE, (bound,), (), "open", may_go_on=False)).endswith("\nNot decided.")

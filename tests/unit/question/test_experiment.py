@@ -575,7 +575,7 @@ def test_the_load_of_the_command_line_replaces_what_the_file_has_and_varies() ->
 
 
 def test_a_load_that_an_experiment_cannot_have_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^--rate: 'good' has closed loops alone, and these have no rate$"):
+    with pytest.raises(UserError, match=r"^--rate: 'good' has only closed loops, and these have no rate$"):
         experiment.replace_load(parse(GOOD), None, 9.0)
     with pytest.raises(UserError, match="scenario 'echo': key 'generator-threads': 2 threads need more connections"):
         experiment.replace_load(parse(GOOD), 1, None)

@@ -179,7 +179,7 @@ def test_more_threads_than_go_first_once_within_a_slice_are_known_by_scenario_an
 
     few, many = rotation(101, 1, 2, LONGEST_S), rotation(201, 1, 2, LONGEST_S)
     assert (few.passed, many.passed) == (True, False)
-    assert many.detail == "201 threads on 1 of 2 cores take their turns within 281 ms (limit 145 ms, a slice)"
+    assert many.detail == "201 threads on 1 of 2 cores run once each within 281 ms (limit 145 ms, a slice)"
     assert find_rotating([judged(100, few), judged(200, many)]) == {("s", level_key({"connections": 200}))}
 
 

@@ -259,7 +259,7 @@ def observation(server: ServerObservation, duration_s: float, *, threads_end: bo
     thread lives shorter than that. With `threads_end`, threads may end with their clients; their counts are then left
     out of the figures (metrics.py)."""
     if abs(server.window_s - duration_s) > max(WINDOW_SHARE * duration_s, WINDOW_FLOOR_S):
-        detail = f"the harness read the server {server.window_s:.3f} s apart, and the window is {duration_s:g} s long"
+        detail = f"readings of the server were {server.window_s:.3f} s apart, and the window is {duration_s:g} s long"
         return Audit(name="observation", passed=False, detail=detail)
     unread = server.threads_unread
     detail = (
@@ -280,7 +280,7 @@ def unobserved() -> Audit:
 
 def observed_in_part() -> Audit:
     """The audit `observation` where the load ended within the window, because every connection had ended early."""
-    detail = "not judged: the load had no connection left and ended before its window"
+    detail = "not judged: the load lost all connections before its window's end"
     return Audit(name="observation", passed=True, detail=detail)
 
 

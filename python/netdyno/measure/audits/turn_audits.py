@@ -89,7 +89,7 @@ def rotation(threads: int, server_cores: int, cores: int, measured_s: float) -> 
     wait for it make p99: in less time, it depends on the moment at which the slice lies."""
     rotation_s = threads / server_cores * compute_thread_slice_s(cores)
     detail = (
-        f"{threads} threads on {server_cores} of {cores} cores take their turns within {rotation_s * 1e3:.0f} ms "
+        f"{threads} threads on {server_cores} of {cores} cores run once each within {rotation_s * 1e3:.0f} ms "
         f"(limit {measured_s * 1e3:.0f} ms, a slice)"
     )
     return Audit(name="rotation", passed=rotation_s <= measured_s, detail=detail)

@@ -89,7 +89,7 @@ def explain_quota(quota: Neighbour, foreign_load: ForeignLoad) -> str:
     """Say that a CPU quota stops the run's own programs, how to raise it, and what the run does until then."""
     return (
         f"A CPU quota is too small for this run: {neighbour.DOZEN} tries in a row {_describe_loss(foreign_load)}, "
-        f"beside {neighbour.name(quota)}. For undisturbed figures, raise it (cpu.max; docker run --cpus). The run "
+        f"with {neighbour.name(quota)}. For undisturbed figures, raise it (cpu.max; docker run --cpus). The run "
         "goes on: it compares the contestants under this quota; absolute figures are marked."
     )
 

@@ -170,7 +170,7 @@ def _explain_other_load(advice: Advice) -> tuple[str, ...]:
     used = quantities.share(advice.foreign)
     return (
         *quota,
-        f"Other programs used {used} of the machine's cores during a trial, so all times are longer.",
+        f"Other programs used {used} of the machine's cores during trials, so all times are longer.",
     )
 
 

@@ -30,9 +30,9 @@ def _describe_cell(cell: CellFigures, after_ns: float) -> str:
         METRICS[name].speak(cell.value(name)) for name in ("recovery", "burst-goodput", "unanswered")
     )
     again = (
-        f"its p99 was what it was {recovery} after the burst"
+        f"its p99 had recovered {recovery} after the burst"
         if cell.value("recovery") < after_ns
-        else f"its p99 was not what it was when the window ended, {recovery} after the burst"
+        else f"its p99 had not recovered when the window ended, {recovery} after the burst"
     )
     missing = f"{unanswered} of its messages had no answer in time"
     return f"it answered {goodput} in time in the burst, and {missing}; {again}."

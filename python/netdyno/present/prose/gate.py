@@ -128,7 +128,7 @@ def describe_decision(result: GateFindings) -> str:
     if result.decision == "open" and old is not None:
         return f"{DECISIONS['open']} {_blame_old(result, old)}"
     more = result.decision == "open" and "open" in outcomes
-    way_out = " A longer --time-budget or a wider --margin would give an answer." if more else ""
+    way_out = " A longer --time-budget or a wider --margin may give an answer." if more else ""
     return f"{DECISIONS[result.decision]}{way_out}"
 
 

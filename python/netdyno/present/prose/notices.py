@@ -30,10 +30,10 @@ def _describe_overloaded(cell: CellFigures, level: str, neighbours: Company | No
     place = f" at {level}" if level else ""
     kept = f"{cell.contestant} answered {quantities.share(cell.value('kept'))} of the offered rate{place}"
     if neighbours:
-        return f"{kept}, {company.label(neighbours)}: this does not show what it keeps without them."
+        return f"{kept}, {company.label(neighbours)}: this does not show what it carries alone."
     return (
         f"Overload: {kept}. Its queue grew as long as the load lasted, so its response times depend on the length of "
-        f"the trial. Offer a lower rate (--rate); {ENTRY} capacity searches the highest rate that it keeps."
+        f"the trial. Offer a lower rate (--rate); {ENTRY} capacity finds the highest rate it keeps up with."
     )
 
 

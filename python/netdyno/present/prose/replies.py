@@ -25,7 +25,7 @@ def describe_requests(scenario: Conditions) -> str:
 def describe_verification(scenario: Conditions) -> str:
     """Return what was verified of each reply, as a sentence; empty where netdyno's own rule held."""
     if scenario.send is not None:
-        begin = f"a reply begins with {_shorten(scenario.expect)}" if scenario.expect else "there is a reply"
+        begin = f"a reply begins with {_shorten(scenario.expect)}" if scenario.expect else "a reply comes"
         return f"Verified: {begin}, and ends as it should."
     if not scenario.path:
         return ""

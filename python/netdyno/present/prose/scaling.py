@@ -16,7 +16,7 @@ EXPLANATION = (
 )
 
 SHARED = (
-    "The load ran on all cores: where the server had fewer it had the others to itself, so the speedups are too low, "
+    "The load ran on all cores: where the server had fewer the load alone had the rest, so the speedups are too low, "
     "and the losses too high."
 )
 

@@ -20,7 +20,7 @@ def explain_end(ending: EndOfBlocks) -> str:
         "precise": f"precise enough {after}{_describe_width(ending)}",
         "alone": f"nothing to compare, so ended {after}",
         "unfinished": f"not finished {after}{_describe_width(ending)}",
-        "blocks": f"budget used up {after}{_describe_width(ending)}",
+        "blocks": f"limit reached {after}{_describe_width(ending)}",
         "time": f"time budget{_format_budget(ending)} used up {after}{_describe_width(ending)}",
     }[ending.why]
 

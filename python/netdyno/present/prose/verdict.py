@@ -48,7 +48,7 @@ MOST_IN_BADGE = 3
 MOST_COSTS = 3
 """The most axes that a sentence names for a contestant; the table has all."""
 WHAT_HOLDS = (
-    "A difference is stated only where its interval excludes zero. In a scenario, all intervals of the ranked metric "
+    "A difference is stated only where its interval excludes 0%. In a scenario, all intervals of the ranked metric "
     "hold together with 95% confidence, and so do those of the other axes, and the one-sided bounds against the best "
     '("equal within", "behind the best"). In simulations of equal servers, at most '
     "5.5% of scenarios state a difference in the ranked metric and 5.1% on another axis. With one server slow in one "

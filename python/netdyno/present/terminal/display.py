@@ -31,7 +31,7 @@ AS_A_BOUND = "as a bound"
 """The mark of a trial with the generator near its limit: it may have added to the time, and limited the rate."""
 BEHIND_IN_SLICES = "it fell behind the rate of a slice; where it mostly does, all are measured alone"
 
-LONGER_THAN_SLICES = "its threads need longer than a slice to take their turns: all are measured alone"
+LONGER_THAN_SLICES = "its threads need longer than a slice to run once each: all are measured alone"
 
 
 def describe_cell(cell: Cell | Trial) -> str:
@@ -54,7 +54,7 @@ def describe_result(trial: Trial) -> str:
     if status not in outcomes.RANKED or trial.load is None:
         return f"{STATUS_WORDS[trial.status]}: {trial.reason}"
     if isinstance(writes := trial.load.write_only, WriteOnly):
-        ended = ", and ended the server" if trial.ended_by else ""
+        ended = ", and the server ended" if trial.ended_by else ""
         return (
             f"{quantities.whole(writes.per_second)}/s written, {writes.finished} of {trial.load.plan.connections} "
             f"clients finished{ended}"

@@ -91,8 +91,7 @@ def mitigations(system: System) -> Opinion:
 
 @check(
     "huge pages",
-    "Always-on huge pages round memory of stacks and heaps up to 2 MiB and are merged in the background during a "
-    "trial.",
+    "Always-on huge pages pad stacks and heaps to multiples of 2 MiB and are merged in the background during a trial.",
 )
 def huge_pages(system: System) -> Opinion:
     """transparent_hugepage/enabled (Documentation/admin-guide/mm/transhuge.rst)."""

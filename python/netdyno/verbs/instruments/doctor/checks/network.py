@@ -52,7 +52,7 @@ def ports(system: System) -> Opinion:
 
 @check(
     "UDP buffers",
-    "Datagrams for which a socket has no room are lost: the loss over udp and multicast, not the latency.",
+    "Datagrams for which a socket has no room are lost: more loss over udp and multicast, not latency.",
 )
 def udp_buffers(system: System) -> Opinion:
     """net.core.rmem_max; only root may pass it (socket(7), SO_RCVBUFFORCE)."""
