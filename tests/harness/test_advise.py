@@ -580,7 +580,7 @@ def test_a_mistyped_answer_is_requested_again_and_the_rest_is_kept(
     words = workload.list_words(received)
     assert words == ["--connections", "30", "--size", "2048", "--objective", "cpu", "--time-budget", "300s"]
     assert [prompted.count(name) for name in ("connections", "rate", "size", "objective")] == [2, 1, 2, 2]
-    assert capsys.readouterr().err.count("; once more\n") == 3
+    assert capsys.readouterr().err.count("; try again\n") == 3
 
 
 def test_without_a_word_and_without_a_terminal_it_says_what_to_say(

@@ -99,7 +99,7 @@ def test_the_budget_of_blocks_ends_it(tmp_path: Path, fake_build: Path, spread: 
     run = load(execute(asked("echo", most_blocks=16), tmp_path, fake_build))
     assert (ending(run).why, len(blocks_of(run, "echo"))) == ("blocks", 16)
     assert re.fullmatch(
-        rf"limit reached  after 16 blocks \(widest interval ±\d\d%, {NAMES[0]} against {NAMES[1]}; requested ±5%\)",
+        rf"limit reached after 16 blocks \(widest interval ±\d\d%, {NAMES[0]} against {NAMES[1]}; requested ±5%\)",
         stopping_words.explain_end(ending(run)),
     )
 
@@ -475,7 +475,7 @@ def test_table_and_report_say_why_the_blocks_of_each_scenario_ended(
         assert stopping_words.explain_end(scenario.ending) in printed
         assert stopping_words.explain_end(scenario.ending) in page
     assert "precise enough after 17 blocks (widest interval ±" in printed
-    assert "limit reached  after 18 blocks (widest interval ±" in printed
+    assert "limit reached after 18 blocks (widest interval ±" in printed
     assert "in 18 of 18 blocks" in page
 
 
@@ -488,7 +488,7 @@ def test_an_undecided_claim_says_why_its_blocks_ended_and_a_decided_one_does_not
         claim.verdict: stopping_words.explain_undecided_claim(claim, analysis.scenarios) for claim in analysis.claims
     }
     (note,) = notes["undecided"]
-    assert re.fullmatch(r"limit reached  after 8 blocks \(widest interval .*; requested ±10%\)", note)
+    assert re.fullmatch(r"limit reached after 8 blocks \(widest interval .*; requested ±10%\)", note)
     assert (notes["confirmed"], notes["refuted"]) == ((), ())
 
 

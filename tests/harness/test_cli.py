@@ -571,7 +571,7 @@ def test_a_file_that_is_not_read_is_no_output_that_is_not_read(
     monkeypatch.setattr("netdyno.verbs.listing.as_text", fail)
     done = command("list", "servers")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("netdyno: a program has ended that was written to: ")
+    assert done.stderr.startswith("netdyno: wrote to a program that has ended: ")
     assert "events.fifo" in done.stderr
 
 

@@ -55,11 +55,11 @@ def test_each_server_is_named_with_what_it_answered_and_when_the_burst_was_over(
     level = findings.levels[0]
     sentences = dict(text.split(": ", 1) for text in bursts.describe_contestants(findings))
     assert sentences[f"{EPOLL} ({level.label})"] == (
-        "it answered 800/s in time in the burst, and 20% of its messages had no answer in time; its p99 was what it "
-        "was 450 ms after the burst."
+        "it answered 800/s in time in the burst, and 20% of its messages had no answer in time; its p99 had "
+        "recovered 450 ms after the burst."
     )
     assert sentences[f"{LOCK} ({level.label})"].endswith(
-        "its p99 had not recovered when the window ended,  1.25 s after the burst."
+        "its p99 had not recovered when the window ended, 1.25 s after the burst."
     )
     assert set(bursts.describe_contestants(findings)) <= set(list_caveats(findings))
 

@@ -224,7 +224,7 @@ def test_it_is_frozen() -> None:
         (
             "generator-threads = 2",
             'arrivals = "poisson"\nrate = 5\nburst-rate = 9\nrate-share = 0.5',
-            "key 'burst-rate': 'rate-share' lowers the other rate alone",
+            "key 'burst-rate': 'rate-share' lowers only the other rate",
         ),
         (
             "generator-threads = 2",

@@ -55,7 +55,7 @@ def test_what_is_written_is_understood(name: str, written: object, value: object
         ("rate", "fast", "'fast' is no rate"),
         ("rate", "20M", "is not between"),
         ("slow-readers", "100%", "'100%' is no share"),
-        ("objective", "latency", "'latency' is none: write throughput, cpu, memory"),
+        ("objective", "latency", "'latency' is no objective: write throughput, cpu, memory"),
         ("objective", "p99<5", "is not a duration"),
         ("service-time", "5", "is not a duration"),
         ("connections", 0, "at least 1"),

@@ -55,7 +55,7 @@ def test_a_quota_is_named_with_the_way_to_raise_it_and_stays() -> None:
     watched = watch()
     messages = [watched.add(tried(throttled_s=0.6)) for _ in range(DOZEN)]
     assert messages[:-1] == [""] * (DOZEN - 1)
-    assert "12 tries in a row were lost, beside 0.6 cores that a CPU quota withheld" in messages[-1]
+    assert "12 tries in a row were lost, with 0.6 cores that a CPU quota withheld" in messages[-1]
     assert "raise it (cpu.max; docker run --cpus)" in messages[-1]
     quota = watched.present
     assert [watched.add(tried(throttled_s=0.0, beside=quota)) for _ in range(2 * DOZEN)] == [""] * 2 * DOZEN
