@@ -203,8 +203,8 @@ def test_no_name_is_broken_in_a_card(light: Watched) -> None:
 
 def test_how_far_the_machine_was_busy_otherwise_stands_beside_the_audits(light: Watched) -> None:
     text = light.page.locator("#set-aside").inner_text()
-    assert "other virtual machines took 0% of the cores' time in the median and 0% at most (steal)" in text
-    assert "other programs 1% in the median and 1% at most (foreign load)" in text
+    assert "other virtual machines took a median 0% and at most 0% of the cores' time (steal)" in text
+    assert "other programs a median 1% and at most 1% (foreign load)" in text
 
 
 def test_commands_and_environment_are_there(light: Watched) -> None:
@@ -724,7 +724,7 @@ def test_what_the_machine_disturbed_stands_in_the_header_and_in_its_section(trou
     assert f"{counts.struck_out} invalid, {counts.faulty} faulty" in header
     troubled.page.get_by_role("link", name=f"{counts.made_again} retried").click()
     section = troubled.page.locator("#machine")
-    assert "No figure decides a retry" in section.inner_text()
+    assert "Retries look at no figure" in section.inner_text()
     by_contestant = troubled.page.get_by_role("region", name="Retries by contestant")
     assert "asio-callbacks 4" in " ".join(by_contestant.inner_text().split())
     by_cause = troubled.page.get_by_role("region", name="Retried trials by cause")

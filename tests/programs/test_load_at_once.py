@@ -93,9 +93,10 @@ class OneThreadRoom:
         return sum(what for what in self.happened if isinstance(what, int))
 
     def said_before(self, accepted: int) -> int:
-        """Messages that came while so many connections were not yet accepted."""
+        """Messages that came while so many connections were not yet accepted; none where no more ever were."""
         places = [place for place, what in enumerate(self.happened) if what == "accepted"]
-        return sum(what for what in self.happened[: places[accepted]] if isinstance(what, int))
+        before = self.happened[: places[accepted]] if accepted < len(places) else []
+        return sum(what for what in before if isinstance(what, int))
 
 
 @contextmanager

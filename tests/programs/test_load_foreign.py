@@ -235,9 +235,7 @@ def test_where_there_was_no_load_no_time_has_passed(tmp_path: Path) -> None:
         done = load(url, "-n", "10", f"--csv={tmp_path}/csv", f"--prometheus={tmp_path}/prometheus")
         result = result_of(url, "-n", "10", ends={1})
     assert done.returncode == 1
-    assert re.search("^- messages/s: 0 answered in 0 s; due then 0: sent 0, answered 0$", done.stdout, re.MULTILINE), (
-        done
-    )
+    assert re.search("^- messages/s: 0 answered in 0 s; of 0 due: sent 0, answered 0$", done.stdout, re.MULTILINE), done
     assert result.plan.duration_s == 0
     assert result.timeseries.completed == ()
     assert (tmp_path / "csv").read_text().splitlines()[1:] == ["window,0,0,,,0,0,,1,,,,,,"]
@@ -1233,7 +1231,7 @@ def test_it_says_how_to_load_a_server_that_is_not_ours() -> None:
     with http(always(OK)) as url:
         done = load(url.replace("http", "tcp").rstrip("/"), "--workload", "http", "--size", "40", *QUICK)
     assert done.returncode == 1
-    assert "any other is loaded by http://... or --send" in done.stderr
+    assert "load any other by http://... or --send" in done.stderr
 
 
 def test_the_keys_of_a_trial_are_as_they_were() -> None:

@@ -186,7 +186,7 @@ TEST(Duration, IsNoneWhereThereWasNoLoad) {
   EXPECT_EQ(refused.figures.messages.due, 0U);
   plan.duration = refused.duration;
   const std::string text = summary(plan, refused, audit(plan, refused));
-  EXPECT_NE(text.find("- messages/s: 0 answered in 0 s; due then 0"), std::string::npos) << text;
+  EXPECT_NE(text.find("- messages/s: 0 answered in 0 s; of 0 due"), std::string::npos) << text;
   EXPECT_EQ(text.find("nan"), std::string::npos) << text;
 }
 
