@@ -88,9 +88,10 @@ def test_without_a_jdk_a_server_is_skipped_with_the_way_to_get_one(
 
 
 SERVER = """#!/usr/bin/env python3
-import json, signal, socket, sys
+import json, os, signal, socket, threading
 listener = socket.create_server(("127.0.0.1", 0))
-signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # a handler waits for accept(2) to end
+threading.Thread(target=lambda: (signal.sigwait({signal.SIGTERM}), os._exit(0)), daemon=True).start()
 print(json.dumps({"ready": True, "endpoint": f"tcp://127.0.0.1:{listener.getsockname()[1]}"}), flush=True)
 while True:
     listener.accept()[0].sendall(bytes(4))
