@@ -113,6 +113,7 @@ def test_it_runs_already_at_a_file(tmp_path: Path) -> None:
             "/none does not answer 2xx at",
         ),
         (("--server", API, "--tls"), "what the server answers is no TLS"),
+        (("--server", "sh -c 'sleep 0.1 # {port}'"), "a server has to stay in the foreground"),
         (("--server", API, "--directory", "/nowhere"), "/nowhere is no folder"),
         (("--server", API, "--env", "PORT"), "'PORT' is no variable: write NAME=VALUE"),
         (("--server", API, "--unix-socket", "/tmp/mine"), "write {port} in its name"),

@@ -38,6 +38,23 @@ def test_a_capacity_is_searched_at_each_level_of_a_knob(tmp_path: Path, capsys: 
 
 
 @pytest.mark.usefixtures("undrawn")
+def test_a_server_that_closes_after_each_reply_has_a_capacity(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "index.html").write_text("hello")
+    closes = f"{shlex.join([sys.executable, '-m', 'http.server'])} {{port}} --bind 127.0.0.1 --directory {tmp_path}"
+    bounds = ("--start", "100", "--most", "110", "--resolution", "0.2", "-c", "4")
+    words = ["--server", closes, *SEARCH, *bounds, "--results", str(tmp_path / "results"), "--json"]
+    code = main(["capacity", *words])
+    captured = capsys.readouterr()
+    assert captured.out, captured.err
+    found = json.loads(captured.out)
+    # A machine that is busy enough spoils every trial.
+    assert code in (0, 1)
+    assert found["ending"] != "none"
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_a_search_begins_below_the_rate_of_the_first_replies(tmp_path: Path) -> None:
     bounds = ("--most", "150", "--resolution", "0.2", "-c", "4")
     assert main(["capacity", "--server", API, "--path", "/api/items", *SEARCH, *bounds, "--results", str(tmp_path)]) < 2

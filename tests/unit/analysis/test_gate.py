@@ -19,6 +19,7 @@ from netdyno.model.experiment import Experiment, Gate, Scenario
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
+from netdyno.verbs import run as run_command
 from netdyno.verbs.gate import AFTER, BEFORE, convert_to_gate, parse_margins
 from tests.support.builders.made_claims import made_trial
 
@@ -307,3 +308,10 @@ def test_margins_are_read_in_per_cent() -> None:
     for wrong in ("cpu", "cpu=", "cpu=0", "cpu=100", "cpu=-5", "cpu=nan", "cpu=five"):
         with pytest.raises(UserError, match="in per cent: cpu=5"):
             parse_margins([wrong])
+
+
+def test_a_resumed_gate_ends_with_the_exit_code_of_its_decision(capsys: pytest.CaptureFixture[str]) -> None:
+    worse = analyse(made(9, {"throughput": 0.5}))
+    done = run_command._conclude_gate(run_command.RunResult(exit_code=0, line={}, analysis=worse))
+    assert done.exit_code == 1
+    assert "The new server is worse" in capsys.readouterr().err

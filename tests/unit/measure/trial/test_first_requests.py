@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from netdyno.measure.trial.first_requests import (
+    FirstBodies,
     FirstRequests,
+    _describe_difference,
     _measure_closed_loops,
     choose_wait_s,
     find_enough_hz,
@@ -90,3 +92,23 @@ def test_a_server_that_answers_only_some_connections_is_named(
     result = changed(changed(result, "messages.received", received), "messages.lost", lost)
     expected = "mine answers 4 connections at a time: the other 16 of 20 got no reply within 5 s. -c 4 loads just those"
     assert explain_held("mine", result, 20, 5.0) == (expected if is_held else "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "varying", "differ"),
+    [
+        ("900", "900", (False, False), False),
+        ("900", "901", (False, False), True),
+        ("900", "950", (True, True), False),
+        ("900", "30", (True, False), True),  # as an error that comes with status 200
+        ("900", "30", (True, True), True),
+    ],
+)
+def test_a_gate_compares_replies_of_varying_length_by_their_size(
+    before: str, after: str, varying: tuple[bool, bool], differ: bool
+) -> None:
+    first = {
+        name: FirstBodies({"/": body}, varies)
+        for name, body, varies in zip(("before", "after"), (before, after), varying, strict=True)
+    }
+    assert bool(_describe_difference(first)) == differ
