@@ -48,10 +48,10 @@ def test_a_server_that_closes_after_each_reply_has_a_capacity(
     code = main(["capacity", *words])
     captured = capsys.readouterr()
     assert captured.out, captured.err
-    found = json.loads(captured.out)
+    answer = json.loads(captured.out)
     # A machine that is busy enough spoils every trial.
     assert code in (0, 1)
-    assert found["ending"] != "none"
+    assert answer["ending"] != "none"
 
 
 @pytest.mark.usefixtures("undrawn")

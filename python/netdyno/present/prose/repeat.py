@@ -46,7 +46,7 @@ def format_typed(analysis: Analysis) -> str:
     """Return the command line that made the run, as a shell takes it; empty where none is stored, or one longer than
     a person types. The permission to load a server beyond the loopback is the user's to add."""
     words = [word for word in analysis.typed if word != f"--{MAY_LOAD}"]
-    line = hide_secrets(shlex.join([ENTRY, *words]))
+    line = shlex.join([ENTRY, *words])
     return line if words and len(line) <= MOST_TYPED else ""
 
 

@@ -299,11 +299,12 @@ def serve(request: StandInRequest) -> int:
     complain_at = started_s + NOT_READY_SHARE * request.settings.ready_timeout_s
     while not (listening_at := next((place for place in may_listen if is_ready(place, port, request.settings)), None)):
         if server.poll() is not None:
-            if end_of(server) == 0:
+            code = end_of(server)
+            if code == 0:
                 print(
                     "it has ended; a server has to stay in the foreground (most have an option for it)", file=sys.stderr
                 )
-            return end_of(server) or 1
+            return code or 1
         if signals:
             return 1
         if time.monotonic() > complain_at:
