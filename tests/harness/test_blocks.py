@@ -211,6 +211,19 @@ def test_after_a_further_look_less_is_proven_of_the_same_figures(
     assert twice.low < once.low < once.high < twice.high
 
 
+def test_a_further_look_has_no_twins_and_its_time_counts_none(
+    tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 28 s five blocks of two trials take 26 s; with a twin each they would take 39 s."""
+    monkeypatch.setattr(next_cells, "SHARE_OF_BUDGET", 0.45)
+    monkeypatch.setattr(next_cells, "_count_needed", lambda *_: {5})
+    spread(echo=0.076)
+    experiment = msgspec.structs.replace(timed("echo", budget_s=64.0), aa_share=0.5)
+    run = load(execute(experiment, tmp_path, fake_build))
+    last = max(trial.block for trial in run.trials if trial.twin)
+    assert blocks_of(run, "echo")[-1] == last + 5
+
+
 def test_a_further_look_is_the_last_though_one_more_block_would_decide(
     tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
 ) -> None:

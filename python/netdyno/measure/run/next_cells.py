@@ -31,8 +31,8 @@ SHARE_OF_BUDGET = 0.1
 
 class SoFar(Frozen):
     """A run between two blocks: its trials without twins, those of them (by place) that a neighbour may have cost, the
-    scenarios that may have more blocks, the number of the next block, the seconds of a block of each scenario, and the
-    kinds of cells that are run twice."""
+    scenarios that may have more blocks, the number of the next block, the seconds of a block of each scenario without
+    twins, and the kinds of cells that are run twice."""
 
     run: Run
     lost: Collection[tuple[int, int]]
@@ -159,8 +159,8 @@ def improve_precision(so_far: SoFar) -> Iterator[Proposal]:
 
 
 def look_further(so_far: SoFar) -> Iterator[Proposal]:
-    """Propose the blocks that would decide what is open at the end of the budget of time, all at once: a run may look
-    again once. Those scenarios come first whose blocks take the least time."""
+    """Propose the blocks that would decide what is open at the end of the budget of time, all at once and without
+    twins: a run may look again once. Those scenarios come first whose blocks take the least time."""
     experiment = so_far.run.experiment
     if experiment.time_budget_s is None or experiment.looked_again:
         return
@@ -177,7 +177,8 @@ def look_further(so_far: SoFar) -> Iterator[Proposal]:
             chosen[name] = count
             room_s -= seconds
     repeated = [scenario for name, scenario in scenarios.items() for _ in range(chosen.get(name, 0))]
-    blocks = (plan_next_block(so_far, [scenario], so_far.number + i) for i, scenario in enumerate(repeated))
+    without_twins = msgspec.structs.replace(so_far, twice=())
+    blocks = (plan_next_block(without_twins, [scenario], so_far.number + i) for i, scenario in enumerate(repeated))
     looked_again = msgspec.structs.replace(experiment, looked_again=tuple(chosen))
     yield Proposal(cells=tuple(itertools.chain.from_iterable(blocks)), experiment=looked_again, is_look=True)
 

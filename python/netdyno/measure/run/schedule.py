@@ -195,11 +195,12 @@ class Schedule:
         )
 
     def _average_blocks(self) -> dict[str, float]:
-        """Return the mean seconds of a block of each scenario, by its name."""
+        """Return the mean seconds of a block of each scenario without twins, by its name."""
         counts = self._count_blocks()
         spent_s = {scenario.name: 0.0 for scenario in self._run.experiment.scenarios}
         for trial in self._last.values():
-            spent_s[trial.scenario] += plan.sum_trial_seconds(trial)
+            if not trial.twin:
+                spent_s[trial.scenario] += plan.sum_trial_seconds(trial)
         return {name: seconds / max(counts[name], 1) for name, seconds in spent_s.items()}
 
     def _select_below_budget(self) -> list[Scenario]:
