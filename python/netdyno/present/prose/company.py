@@ -25,13 +25,13 @@ def list_caveats(company: Company | None) -> tuple[str, ...]:
     if company is None:
         return ()
     trials = f"{company.trials} of " if company.trials < company.of else ""
-    comparisons = (
-        "a contestant that used more CPU was stopped for longer"
+    stopped = (
+        " A contestant that used more CPU was stopped for longer."
         if any(program.quota_cores for program in company.neighbours)
-        else "comparisons hold, as no contestant is proven to have been disturbed more than another"
+        else ""
     )
     text = (
-        f"{MARK} Measured {label(company)} ({trials}{quantities.plural(company.of, 'trial')}): {comparisons}; absolute "
-        "figures are not those of an idle machine."
+        f"{MARK} Measured {label(company)} ({trials}{quantities.plural(company.of, 'trial')}): figures and comparisons "
+        f"are those of servers there. On an idle machine another may be best.{stopped}"
     )
     return (text,)

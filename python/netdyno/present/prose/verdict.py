@@ -19,6 +19,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import (
     capacity,
+    company,
     faults,
     flips,
     ground,
@@ -176,6 +177,7 @@ class Speech:
         self.says = {standing.contestant: loss.name_with_loss(standing) for standing in findings.standings}
         self.ranks = {standing.contestant: standing.rank for standing in findings.standings}
         self.qualified = _describe_eligible(findings, self.decision)
+        self.neighbours = f", {company.label(findings.company)}" if findings.company else ""
         self.one_of = "ranked contestant" if findings.without_figure else "contestant with valid trials"
 
     def list_names(self, names: Sequence[str]) -> str:
@@ -185,7 +187,7 @@ class Speech:
         """The compared metric, the contestants compared, and the load."""
         under = f" under {self.scenario.slo}" if self.scenario.slo else ""
         metric = f"{METRICS[self.scenario.metric].title}{under}{self.over_loads}"
-        return f"{metric}{self.qualified} ({loads.describe_load(self.scenario)})"
+        return f"{metric}{self.qualified} ({loads.describe_load(self.scenario)}{self.neighbours})"
 
     def name_best(self) -> str:
         return f"the {'highest' if self.higher else 'lowest'} {self.name_subject()}"
