@@ -44,8 +44,10 @@ BADGES: Mapping[RankingVerdict, str] = {
 """The badge of a verdict that recommends none."""
 UNKNOWN = "an unknown factor"
 """The bound of a difference where the blocks leave none."""
-MOST_IN_BADGE = 3
+MOST_IN_BADGE = 5
 """The most names in a badge; the sentence has all."""
+MOST_RIVALS = 2
+"""The most rivals that the sentence about more blocks names."""
 MOST_COSTS = 3
 """The most axes that a sentence names for a contestant; the table has all."""
 WHAT_HOLDS = (
@@ -349,7 +351,7 @@ def _describe_more_time(speech: Speech) -> str:
     blocks = f"About {decision.blocks_to_settle:,} more block{'s' if decision.blocks_to_settle > 1 else ''}"
     leader, *rivals = (speech.says[name] for name in decision.open)
     group = f"{leader} and its {len(rivals)} nearest rivals"
-    if len(rivals) < MOST_IN_BADGE:
+    if len(rivals) <= MOST_RIVALS:
         group = quantities.listed([leader, *rivals])
     margin = quantities.share(speech.scenario.margin)
     if decision.seconds_to_settle is None:
