@@ -1,7 +1,7 @@
 """Compares measurements in turns (docs/adr/turns.md) with those of contestants that run alone.
 
-    python bench/turns.py [--same] [--order] [--aa] [--experiment quick] [--scenario NAME ...] [--minutes 10]
-                          [--seed 1] [--results DIR] [--runs DIR ...]
+    python bench/turns.py [--same] [--order] [--aa] [--experiment quick] [--scenario NAME ...]
+                          [--contestant NAME ...] [--minutes 10] [--seed 1] [--results DIR] [--runs DIR ...]
 
 --same: every contestant that is there, of `quick` or another experiment, in turns against alone, both in every block
 of one run. The ratio with its 90% interval lies within the margin where two one-sided tests at 5% reject every larger
@@ -128,21 +128,24 @@ def measure(experiment: Experiment, servers: Sequence[Contestant], results: Path
     return read.load(outcome.folder / schema.FILE_NAME)
 
 
-def load_experiment(name: str, scenarios: Sequence[str]) -> tuple[Experiment, tuple[Contestant, ...]]:
-    """Return an experiment, or these scenarios of it, without claims and figures, and its contestants that are there.
-    Raises SystemExit where a scenario is unknown, or has fewer than two of them."""
+def load_experiment(
+    name: str, scenarios: Sequence[str], names: Sequence[str]
+) -> tuple[Experiment, tuple[Contestant, ...]]:
+    """Return an experiment, or these scenarios of it, without claims and figures, and its contestants that are there,
+    or those with these names. Raises SystemExit where a scenario is unknown, or has fewer than two of them."""
     loaded = experiments.load(experiments.find(name, experiments.find_experiments_folder()))
     if unknown := set(scenarios) - {scenario.name for scenario in loaded.scenarios}:
         raise SystemExit(f"{name} has no scenario {', '.join(sorted(unknown))}")
-    available = [server for server in contestants.discover(build=build_dir()) if server.available]
+    built = [server for server in contestants.discover(build=build_dir()) if server.available]
+    available = [server for server in built if not names or server.name in names]
     chosen = experiments.choose_contestants(
         loaded, lambda patterns: [server.name for server in _list_matching(available, patterns)]
     )
     kept = tuple(scenario for scenario in chosen.scenarios if not scenarios or scenario.name in scenarios)
     if too_small := [scenario.name for scenario in kept if len(scenario.contestants) < 2]:
         raise SystemExit(f"fewer than two contestants are built: {', '.join(too_small)}")
-    names = {name for scenario in kept for name in scenario.contestants}
-    servers = tuple(server for server in available if server.name in names)
+    chosen_names = {name for scenario in kept for name in scenario.contestants}
+    servers = tuple(server for server in available if server.name in chosen_names)
     return msgspec.structs.replace(chosen, scenarios=kept, claims=(), figures=()), servers
 
 
@@ -350,6 +353,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--experiment", default="quick")
     parser.add_argument("--scenario", nargs="+", default=[])
+    parser.add_argument("--contestant", nargs="+", default=[])
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--results", type=Path)
@@ -363,7 +367,7 @@ def main() -> None:
     limit_s = 60 * options.minutes / max(1, len(measured))
     began_s = time.monotonic()
     runs = [read.load(folder / schema.FILE_NAME) for folder in options.runs]
-    experiment, servers = load_experiment(options.experiment, options.scenario)
+    experiment, servers = load_experiment(options.experiment, options.scenario, options.contestant)
     with tempfile.TemporaryDirectory() as temporary:
         results = options.results or Path(temporary)
         if "same" in kinds:
