@@ -81,7 +81,7 @@ def derive_findings(
     alone = scenario.metric == CAPACITY  # it has no other axis, and its search goes to the limit
     censored = () if alone else tuple(Censored(cell.level, cell.contestant, cell.share) for cell in part.saturated)
     bars = () if alone else axes.find_error_bars(scenario, part.ranked)
-    scored = () if alone else axes.fill(scenario, families, grounds, figures, levels, bars, censored)
+    scored = () if alone else axes.fill(scenario, families, grounds, of_axes, figures, levels, bars, censored)
     standings = _rank_all(part, sampled, grounds, family, figures, faulty, scored)
     absent = tuple(
         name for name in names if name not in faulty and name not in {standing.contestant for standing in standings}

@@ -176,7 +176,9 @@ def _convert_capacity_axis(findings: ScenarioFindings) -> schema.AxisEntry:
         bound=None,
         figure="geometric mean over blocks",
         scores=tuple(
-            _fill(schema.ScoreEntry, standing, bound=standing.bound or None, interval=None, trials=None)
+            _fill(
+                schema.ScoreEntry, standing, bound=standing.bound or None, interval=None, trials=None, over_loads=None
+            )
             for standing in findings.standings
         ),
     )

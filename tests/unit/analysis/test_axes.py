@@ -21,7 +21,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.export import tables
 from netdyno.present.prose.verdict import answer
-from netdyno.present.report import views
+from netdyno.present.report import scoreboard, views
 from tests.support.builders.analysed import analysed, exported
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_run import CALLBACKS, EPOLL, LOCK, made_run, paired_run
@@ -143,6 +143,10 @@ def test_a_figure_beside_a_ratio_is_of_the_same_loads() -> None:
     assert [row.value for row in (rows[EPOLL], rows[LOCK])] == ["24.7k/s", "24.1k/s"]
     assert rows[LOCK].change == f"{quantities.MINUS}2.2%*"
     assert (rows[EPOLL].leader, rows[LOCK].leader) == ("", "")
+    board = scoreboard.make_view(result)
+    assert board is not None
+    assert [row.cells[0].figure for group in board.groups for row in group.rows] == ["24.7k/s", "24.1k/s"]
+    assert board.note == "Figures and ranks over 2 loads (geometric means)."
     sentence = answer(result).sentence
     assert "the highest throughput over 2 loads (closed loop)" in sentence
     assert f"Figures at {result.heaviest.label}, ranks and ratios over 2 loads:" in tables.format_markdown(

@@ -64,8 +64,8 @@ def test_each_cell_is_the_own_figure_of_its_axis_with_its_rank(name: str) -> Non
     for number, axis in enumerate(findings.axes):
         for score in axis.scores:
             cell = rows[score.contestant].cells[number]
-            assert score.value is not None
-            assert cell.figure == METRICS[axis.metric].speak(score.value.value)
+            assert score.shown is not None
+            assert cell.figure == METRICS[axis.metric].speak(score.shown)
             assert cell.rank == f"{score.rank}{'=' if score.shared else ''}"
             assert cell.best == (score.rank == 1 and any((rival.rank or 0) > 1 for rival in axis.scores))
 

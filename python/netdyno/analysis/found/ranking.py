@@ -50,7 +50,8 @@ class ErrorBar(msgspec.Struct, frozen=True):
 
 class Score(msgspec.Struct, frozen=True):
     """A contestant on one axis: its own figure at the heaviest level (None where it has none there), and its rank among
-    its kind over all levels (None where it shares no block with the others)."""
+    its kind over all levels (None where it shares no block with the others). `over_loads` is the geometric mean over
+    the levels and blocks that all contestants share, None where these are of one level."""
 
     contestant: Name
     value: Estimate | None
@@ -58,18 +59,25 @@ class Score(msgspec.Struct, frozen=True):
     """The number of trials behind the value."""
     rank: int | None
     shared: bool
+    over_loads: float | None = None
+
+    @property
+    def shown(self) -> float | None:
+        """The figure of the same loads as the rank and the ratios, where all contestants share these."""
+        return self.over_loads if self.over_loads is not None else self.value.value if self.value else None
 
 
 class Axis(msgspec.Struct, frozen=True):
     """One axis of an answer: a metric (model/metrics.py) with the scores of all contestants, in the order of the
     ranking by the scenario's own metric, and the comparisons behind the ranks. `bound`: the figures are bounds in this
-    direction."""
+    direction. `loads`: the number of levels that the shown figures are over; 1: they are at the heaviest."""
 
     metric: Name
     better: Better
     scores: tuple[Score, ...]
     comparisons: tuple[Comparison, ...]
     bound: BoundDirection = ""
+    loads: int = 1
 
     def score(self, contestant: str) -> Score | None:
         return next((score for score in self.scores if score.contestant == contestant), None)

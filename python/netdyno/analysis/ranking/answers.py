@@ -192,7 +192,7 @@ def judge_lead(axis: Axis, first: str, second: str, margin: float) -> bool | Non
 def _is_large_enough(axis: Axis, first: str, second: str) -> bool:
     """Return whether the figures of two differ by the least amount of the metric that matters."""
     least = METRICS[axis.metric].least_amount
-    values = [score.value.value for name in (first, second) if (score := axis.score(name)) and score.value]
+    values = [score.shown for name in (first, second) if (score := axis.score(name)) and score.shown is not None]
     return least == 0 or (len(values) == 2 and abs(values[0] - values[1]) >= least)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from netdyno.analysis.found.cells import BoundDirection, CellFigures, LevelInfo, select_heaviest
 from netdyno.analysis.found.ranking import Axis, Censored, ErrorBar, Score
 from netdyno.kit.statistics import stats
-from netdyno.kit.statistics.stats import Better, Comparison, Samples
+from netdyno.kit.statistics.stats import Better, BlockLevel, Comparison, Samples
 from netdyno.model.experiment import OWN_AXES, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
@@ -112,17 +112,25 @@ def fill(
     scenario: Scenario,
     families: Mapping[str, Sequence[Comparison]],
     grounds: Grounds,
+    of_axes: Mapping[str, Mapping[str, Samples]],
     figures: Sequence[CellFigures],
     levels: Sequence[LevelInfo],
     bars: Sequence[ErrorBar],
     censored: Sequence[Censored],
 ) -> tuple[Axis, ...]:
-    """Return every axis with the scores of all contestants."""
+    """Return every axis with the scores of all contestants. Their figures are over the levels of the ranks, where all
+    contestants share the same ones on every axis, else at the heaviest level."""
     if not figures:
         return ()
     level = select_heaviest(levels, figures)
     by_name = {cell.contestant: cell for cell in figures if cell.level == level.key}
-    scores_by_axis = {axis: _score_axis(axis, families[axis], grounds, by_name) for axis in list_names(scenario)}
+    shared = {axis: _find_shared(of_axes[axis].values()) for axis in list_names(scenario)}
+    counts = {len({level for _, level in cells}) for axis, cells in shared.items() if of_axes[axis]}
+    loads = counts.pop() if len(counts) == 1 and any(families.values()) else 1
+    means = {axis: _average(of_axes[axis], cells) if loads > 1 else {} for axis, cells in shared.items()}
+    scores_by_axis = {
+        axis: _score_axis(axis, families[axis], grounds, by_name, means[axis]) for axis in list_names(scenario)
+    }
     saturated = bool(censored)
     limited = {bar.percentile for bar in bars}
     return tuple(
@@ -132,9 +140,25 @@ def fill(
             scores=scores,
             comparisons=tuple(families[axis]),
             bound=_find_bound(axis, saturated, limited),
+            loads=max(loads, 1),
         )
         for axis, scores in scores_by_axis.items()
     )
+
+
+def _find_shared(of_contestants: Collection[Samples]) -> list[BlockLevel]:
+    """Return the blocks and levels that count, of those that all contestants with a figure share."""
+    measured = [set(samples) for samples in of_contestants if samples]
+    return stats.counted(set.intersection(*measured)) if measured else []
+
+
+def _average(of_contestants: Mapping[str, Samples], cells: Sequence[BlockLevel]) -> dict[str, float]:
+    """Return each contestant's geometric mean over these cells."""
+    return {
+        name: statistics.geometric_mean([samples[cell] for cell in cells])
+        for name, samples in of_contestants.items()
+        if samples
+    }
 
 
 def _find_bound(axis: str, saturated: bool, limited: Collection[str]) -> BoundDirection:
@@ -146,7 +170,11 @@ def _find_bound(axis: str, saturated: bool, limited: Collection[str]) -> BoundDi
 
 
 def _score_axis(
-    axis: str, family: Sequence[Comparison], grounds: Grounds, by_name: Mapping[str, CellFigures]
+    axis: str,
+    family: Sequence[Comparison],
+    grounds: Grounds,
+    by_name: Mapping[str, CellFigures],
+    over_loads: Mapping[str, float],
 ) -> tuple[Score, ...]:
     better = METRICS[axis].better
     scores: list[Score] = []
@@ -165,6 +193,7 @@ def _score_axis(
                         trials=cell.trials if cell else 0,
                         rank=None if rank is None or alone else before + rank,
                         shared=rank is not None and sizes[rank] > 1,
+                        over_loads=over_loads.get(name),
                     )
                 )
             before += len(group)

@@ -132,8 +132,8 @@ class StandingEntry(Frozen):
 
 class ScoreEntry(Frozen):
     """A contestant's figure on an axis, at `figures_at`, over its `trials`; `rank` is over all levels, within its
-    `ground`. `bound`: that of the axis, or of a capacity: `at least` if the objective held at every rate, `at most`
-    if at none."""
+    `ground`, and `over_loads` the geometric mean over the levels that all share, null where that is one. `bound`: that
+    of the axis, or of a capacity: `at least` if the objective held at every rate, `at most` if at none."""
 
     contestant: Name
     value: float | None
@@ -143,6 +143,7 @@ class ScoreEntry(Frozen):
     rank: int | None
     shared: bool
     ground: int
+    over_loads: float | None
 
 
 class AxisEntry(Frozen):

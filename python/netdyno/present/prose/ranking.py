@@ -32,6 +32,18 @@ def format_change_interval(interval: Interval | None) -> str:
     return f"{quantities.percent_change(interval.low)} to {quantities.percent_change(interval.high)}"
 
 
+def describe_loads(findings: ScenarioFindings) -> str:
+    """Say which loads the figures and ranks of a table are over; nothing where there is one load."""
+    if len(findings.levels) < 2:
+        return ""
+    is_ranked = any(comparison.decidable for axis in findings.axes for comparison in axis.comparisons)
+    over = findings.axes[0].loads if findings.axes else 1
+    figures = f"over {over} loads (geometric means)" if over > 1 else f"at {findings.heaviest.label}"
+    if is_ranked and over == findings.ranked_levels:
+        return f"figures and ranks {figures}"
+    return f"figures {figures}{f', ranks over {findings.ranked_levels} loads' if is_ranked else ''}"
+
+
 def explain_ranks(findings: ScenarioFindings) -> tuple[str, ...]:
     """Explain ranks that the figures beside them contradict, one sentence for each axis that has some: that of the two
     figures that are furthest apart."""
@@ -43,14 +55,14 @@ def explain_ranks(findings: ScenarioFindings) -> tuple[str, ...]:
 
 
 def _read_value(score: Score) -> float:
-    assert score.value is not None
-    return score.value.value
+    assert score.shown is not None
+    return score.shown
 
 
 def _find_contradictions(findings: ScenarioFindings, axis: Axis) -> Iterator[tuple[Score, Score]]:
     """Yield each two that are ranked together, the better rank first, where the other has the better figure."""
     peers = {standing.contestant: standing.peers for standing in findings.standings}
-    ranked = [(score, score.rank) for score in axis.scores if score.rank is not None and score.value is not None]
+    ranked = [(score, score.rank) for score in axis.scores if score.rank is not None and score.shown is not None]
     speak = METRICS[axis.metric].speak
     for above, upper in ranked:
         for below, lower in ranked:

@@ -15,7 +15,7 @@ from netdyno.analysis.found.ranking import Axis, Standing
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.kit import quantities
 from netdyno.model.metrics import METRICS
-from netdyno.present.prose import company, loss, verdict
+from netdyno.present.prose import company, loss, ranking, verdict
 from netdyno.present.prose import faults as fault_words
 from netdyno.present.prose import ground as ground_words
 from netdyno.present.report.tables import make_sortable
@@ -99,11 +99,8 @@ def _list_columns(findings: ScenarioFindings) -> Iterator[ScoreColumn]:
 
 def _describe_figures(findings: ScenarioFindings) -> str:
     """Describe the figures, and the loads that the ranks are over; how to read a rank stands once on the page."""
-    several = len(findings.levels) > 1 and findings.axes and findings.cells
-    is_ranked = any(comparison.decidable for axis in findings.axes for comparison in axis.comparisons)
-    ranks = f", ranks over {findings.ranked_levels} loads" if is_ranked else ""
-    loads = [f"Figures at {findings.heaviest.label}{ranks}."] if several else []
-    return " ".join([*loads, *company.list_caveats(findings.company)])
+    text = ranking.describe_loads(findings) if findings.axes and findings.cells else ""
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 # --- rows --------------------------------------------------------------------------------------------------------
@@ -154,9 +151,9 @@ def _make_row(findings: ScenarioFindings, standing: Standing) -> ScoreRow:
 
 def _make_cell(axis: Axis, contestant: str, peers: Collection[str], mark: str) -> ScoreCell:
     score = axis.score(contestant)
-    if score is None or score.value is None:
+    if score is None or score.shown is None:
         return ScoreCell(quantities.DASH)
-    figure = make_sortable(f"{METRICS[axis.metric].speak(score.value.value)}{mark}", score.value.value)
+    figure = make_sortable(f"{METRICS[axis.metric].speak(score.shown)}{mark}", score.shown)
     if score.rank is None or not any(comparison.decidable for comparison in axis.comparisons):
         return ScoreCell(figure, axis.bound)
     ranks = [peer.rank for peer in axis.scores if peer.contestant in peers]

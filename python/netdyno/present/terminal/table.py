@@ -302,9 +302,9 @@ def _begin_ground(table: Table, findings: ScenarioFindings, standing: Standing) 
 def score(axis: Axis, contestant: str, gap: str = " ", mark: str = "") -> str:
     """A figure with its mark, and its rank behind it in small digits: "44.1k/s ¹"."""
     entry = axis.score(contestant)
-    if entry is None or entry.value is None:
+    if entry is None or entry.shown is None:
         return quantities.DASH
-    figure = f"{verdict.BOUND_SIGNS[axis.bound]}{METRICS[axis.metric].speak(entry.value.value)}{mark}"
+    figure = f"{verdict.BOUND_SIGNS[axis.bound]}{METRICS[axis.metric].speak(entry.shown)}{mark}"
     decidable = any(comparison.decidable for comparison in axis.comparisons)
     if not decidable or entry.rank is None:
         return figure
@@ -313,8 +313,7 @@ def score(axis: Axis, contestant: str, gap: str = " ", mark: str = "") -> str:
 
 def _explain_scores(findings: ScenarioFindings) -> str:
     """Explain what holds for this scenario alone; the columns are explained once, below all scenarios."""
-    ranks = "" if findings.flips else ", ranks and comparisons over all loads"
-    notes = [f"figures at {findings.heaviest.label}{ranks}"] if len(findings.levels) > 1 else []
+    notes = [text] if (text := ranking.describe_loads(findings)) else []
     if findings.may_lose:
         notes.append(_explain_loss(findings))
     if lags := caveats.describe_lags(findings.scenario, findings.cells):
