@@ -117,7 +117,7 @@ def test_what_the_generator_cannot_offer_is_requested_no_more_after_three_blocks
     cells = read.load_cells(outcome.folder / schema.FILE_NAME)
     last = next(cell for cell in reversed(cells) if (cell.scenario, cell.contestant) == ("echo", NAMES[0]))
     assert schedule.Schedule(run, cells, Silent().progress).find_stop_reason(last)
-    search = replace(run, experiment=run.experiment.with_each(slo="p99<5ms"))
+    search = replace(run, experiment=run.experiment.with_each(objective="p99<5ms"))
     assert not schedule.Schedule(search, cells, Silent().progress).find_stop_reason(last)
 
 

@@ -84,7 +84,7 @@ class CapacityPlan(Frozen):
     second: the search starts at `start_hz` and stays from `least_hz` to `most_hz`; `resolution` is the ratio of
     neighbouring rates less 1; at the boundary each of two rates has its outcome `needed` times."""
 
-    slo: str
+    objective: str = msgspec.field(name="slo")
     start_hz: Annotated[Number, Option(NUMBER, "Messages per second to begin with (default 1000).", "search")]
     least_hz: Number
     most_hz: Annotated[Number, Option(NUMBER, "Messages per second beyond which nothing is tried.", "search")] = (
@@ -120,10 +120,10 @@ class Flip(Frozen):
 
 
 class Advise(Frozen):
-    """The question which contestant of the one scenario to choose (analysis/advice). `slo`: the objective that the
-    chosen one must meet, such as "p99<5ms"; empty where the metric alone decides."""
+    """The question which contestant of the one scenario to choose (analysis/advice). `objective` (stored as `slo`):
+    what the chosen one must meet, such as "p99<5ms"; empty where the metric alone decides."""
 
-    slo: str = ""
+    objective: str = msgspec.field(default="", name="slo")
 
 
 class Conditions(OwnRequests, kw_only=True):
@@ -260,7 +260,7 @@ class Conditions(OwnRequests, kw_only=True):
 class Scenario(Conditions, kw_only=True):
     """One workload under one load; `factors` maps an option to the levels that it takes (options.sides_of_factor says
     which exist). `contestants` are names and patterns in the file, and names when it is run. Settings that the file has
-    once for all of its scenarios stand in each; `slo` is the objective of the metric `capacity`."""
+    once for all of its scenarios stand in each; `objective` (stored as `slo`) is that of the metric `capacity`."""
 
     name: Annotated[str, Option(TEXT, "Its name, unique in the file.", "own")]
     contestants: Annotated[
@@ -297,7 +297,9 @@ class Scenario(Conditions, kw_only=True):
         Option(words(*ALSO_COUNTS), "Metrics that choose among equals, in this order.", "own"),
     ] = ()
     margin: Annotated[Number, Option(PRECISION, "The smallest difference that matters, such as 5%.", "own")] = 0.05
-    slo: Annotated[str, Option(TEXT, "Such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.", "own", "objective")] = ""
+    objective: Annotated[str, Option(TEXT, "Such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.", "own")] = msgspec.field(
+        default="", name="slo"
+    )
 
     @property
     def has_burst(self) -> bool:

@@ -60,14 +60,14 @@ def check_capacity(scenario: Scenario, where: str) -> None:
     """Check that a capacity has an objective, an open loop and a factor of rates; only a capacity has an objective.
     Raises UserError naming `where` and the key."""
     if scenario.metric != CAPACITY:
-        if scenario.slo:
+        if scenario.objective:
             raise UserError(f"{where}: key 'objective': is that of the metric 'capacity'; write it beside this key")
         return
     if scenario.then_by:
         raise UserError(f"{where}: key 'then-by': leave it out; with metric 'capacity' each contestant has other rates")
-    if not scenario.slo:
+    if not scenario.objective:
         raise UserError(f"{where}: the key 'objective', such as 'p99<5ms', is missing; metric = 'capacity' needs it")
-    objective.parse(scenario.slo, f"{where}: key 'objective'")
+    objective.parse(scenario.objective, f"{where}: key 'objective'")
     if scenario.arrivals == "closed":
         raise UserError(
             f"{where}: key 'metric': 'capacity' needs arrivals = 'constant' or 'poisson'; a closed loop has no rate of "

@@ -69,7 +69,7 @@ READING_LOADS = (
 )
 """The conditions of a load with answers to wait for, which clients that read nothing do not have."""
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 # --- keys for all scenarios -----------------------------------------------------------------------------------------
@@ -509,9 +509,11 @@ def _link_phrase(settings: Settings) -> str:
 
 
 def convert(where: str, values: Mapping[str, object], kind: type[T]) -> T:
-    """Convert with msgspec, which checks the types; its message is rearranged so that the key stands first."""
+    """Convert fields with msgspec, which checks the types and knows them by their stored names; its message is
+    rearranged so that the key stands first."""
+    stored_names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
     try:
-        return msgspec.convert(values, kind)
+        return msgspec.convert({stored_names.get(name, name): value for name, value in values.items()}, kind)
     except msgspec.ValidationError as error:
         message, _, key = str(error).partition(" - at `$.")
         shown = key.rstrip("`").removesuffix("_s").replace("_", "-")

@@ -90,7 +90,7 @@ def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[
         "a control group limits each server": settings.cpu_quota is not None or settings.memory_limit is not None,
         "several hosts make the load": settings.client_hosts > 1,
         "the rate changes within the window": settings.burst_rate is not None,
-        "a capacity is searched, each contestant at rates of its own": bool(scenario.slo),
+        "a capacity is searched, each contestant at rates of its own": bool(scenario.objective),
         "each server has a backend": settings.has_backend,
         "failed connects are counted": settings.failed_connects == "count",
         "some clients read slowly": settings.slow_readers > 0,

@@ -155,7 +155,8 @@ def choose_metric(workload: Workload) -> str:
     return objective_text if objective_text in METRICS else "cpu"
 
 
-def read_slo(workload: Workload) -> str:
+def find_objective(workload: Workload) -> str:
+    """Return the objective that response times have to meet; empty where the workload names a metric, or nothing."""
     objective_text = str(workload.get("objective", ""))
     return "" if objective_text in METRICS else objective_text
 
@@ -176,7 +177,7 @@ def check(workload: Workload) -> None:
         raise UserError("--waits and --computes: need a --service-time")
     if workload.get("slow-readers") and not in_room:
         raise UserError("--slow-readers: only in a room (--fan-out room) do clients receive what others send")
-    if read_slo(workload) and rate is None:
+    if find_objective(workload) and rate is None:
         raise UserError("--objective: response times need a --rate; without it, a slow server gets fewer requests")
     if workload.get("objective") == THROUGHPUT and rate is not None:
         raise UserError("--objective throughput: leave --rate out; at a rate use cpu, or 'p99<5ms'")
@@ -185,7 +186,8 @@ def check(workload: Workload) -> None:
 
 
 def write_question(workload: Workload) -> str:
-    condition = f" meets {read_slo(workload)}" if read_slo(workload) else ""
+    objective_text = find_objective(workload)
+    condition = f" meets {objective_text}" if objective_text else ""
     return f"Which server for this workload{condition}?"
 
 
@@ -210,12 +212,12 @@ def write_neighbours_toml(
 def compute_window(workload: Workload, share: float = 1.0) -> float:
     """The window of a trial, in seconds: with this share of its messages it has as many as its objective needs. A 99th
     percentile of forty is the worst of them, and half the time better than that of all."""
-    slo = read_slo(workload)
-    if not slo:
+    objective_text = find_objective(workload)
+    if not objective_text:
         return WINDOW_S
     given = {**DEFAULTS, **workload}
     received_per_second = float(given["rate"]) * (int(given["connections"]) if given["fan-out"] == "room" else 1)
-    needed_s = objective.parse(slo, "objective").least_messages() / (share * received_per_second)
+    needed_s = objective.parse(objective_text, "objective").least_messages() / (share * received_per_second)
     return max(WINDOW_S, math.ceil(10 * needed_s) / 10)
 
 
@@ -320,7 +322,7 @@ def _write_value(value: object) -> str:
 
 
 def advise_of(workload: Workload) -> Advise:
-    return Advise(slo=read_slo(workload))
+    return Advise(objective=find_objective(workload))
 
 
 def set_advise(experiment: Experiment, workload: Workload) -> Experiment:

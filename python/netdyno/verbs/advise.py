@@ -285,9 +285,13 @@ def as_json(answer: AdviceAnswer | None, requested: Workload, lines: Sequence[st
     """Return the answer for programs (docs/advise.md), or that there is none."""
     from netdyno.present.export import advice as export
 
-    metric, slo = workload.choose_metric(requested), workload.read_slo(requested)
+    metric, objective = workload.choose_metric(requested), workload.find_objective(requested)
     return {
-        **(export.make_document(answer.advice, answer.along) if answer else export.make_empty_document(metric, slo)),
+        **(
+            export.make_document(answer.advice, answer.along)
+            if answer
+            else export.make_empty_document(metric, objective)
+        ),
         "run": answer.run_id if answer else None,
         "folder": str(answer.folder) if answer else None,
         "beside_folder": str(answer.neighbours_folder) if answer and answer.neighbours_folder else None,

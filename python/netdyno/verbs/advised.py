@@ -20,9 +20,10 @@ from netdyno.analysis.trials.split import split
 from netdyno.kit.errors import UserError
 from netdyno.kit.units import format_clock
 from netdyno.measure.run import changes
-from netdyno.model import objective, outcomes
+from netdyno.model import outcomes
 from netdyno.model.experiment import Advise, Experiment, Scenario
 from netdyno.model.levels import combinations, level_key
+from netdyno.model.objective import parse as parse_objective
 from netdyno.model.run import OF_CLUSTER, Environment, Run
 from netdyno.present.prose import advice as prose
 from netdyno.question import plan, workload
@@ -235,11 +236,11 @@ def _judge_place(run: Run, place: StoredCell, request: AdviceRequest) -> Advice 
 
 def _explain_short_windows(stored: Experiment, place: StoredCell, request: AdviceRequest) -> str:
     """Explain that its windows are too short for the objective; empty where they are not."""
-    if not request.advise.slo:
+    if not request.advise.objective:
         return ""
-    goal = objective.parse(request.advise.slo, "objective")
-    enough = covered.count_timed_messages(stored, place) >= goal.least_messages()
-    return "" if enough else f"its windows have too few messages for {goal.text}"
+    objective = parse_objective(request.advise.objective, "objective")
+    enough = covered.count_timed_messages(stored, place) >= objective.least_messages()
+    return "" if enough else f"its windows have too few messages for {objective.text}"
 
 
 def _find_neighbours(run: Run, request: AdviceRequest, scenario: str) -> tuple[tuple[Near, ...], dict[str, float]]:

@@ -28,12 +28,12 @@ from netdyno.measure.run import capacity_search, needed
 from netdyno.measure.run.capacity_search import PreparedSearch
 from netdyno.measure.run.progress import Progress
 from netdyno.measure.trial.first_requests import FirstReplies
-from netdyno.model import objective as slo
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.model.objective import Objective
+from netdyno.model.objective import parse as parse_objective
 from netdyno.model.trial import Trial
 from netdyno.present.findings_json import convert_company
 from netdyno.present.plain import make_plain
@@ -158,7 +158,7 @@ def _search(
     argv: Sequence[str],
 ) -> CompletedSearch:
     """Search for the capacity of a server, and print its steps and its answer."""
-    objective = slo.parse(request.given["objective"], "--objective")
+    objective = parse_objective(request.given["objective"], "--objective")
     display = StepDisplay(console, objective, experiment.scenarios[0])
     outcome = capacity_search.execute(experiment, server, prepared, build=build_dir(), argv=argv, display=display)
     searched = None if outcome.interrupted else _read_answer(outcome.folder)

@@ -12,10 +12,10 @@ from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.kit.paths import ENTRY
 from netdyno.kit.units import duration_words
-from netdyno.model import objective as slo
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import CapacityPlan, Experiment
 from netdyno.model.objective import Objective
+from netdyno.model.objective import parse as parse_objective
 from netdyno.model.observation import ForeignLoad
 from netdyno.present.prose.capacity import format_rate
 from netdyno.question import scenarios
@@ -62,7 +62,7 @@ def plan_searches(request: CapacityRequest, known: Sequence[Contestant]) -> tupl
 
 def build_experiment(values: GivenOptions, servers: Sequence[Contestant]) -> Experiment:
     """Return the searches as an experiment of one scenario. Raises UserError naming the option."""
-    objective = slo.parse(values["objective"], "--objective")
+    objective = parse_objective(values["objective"], "--objective")
     workload = contestants.choose_workload(values.get("workload"), servers)
     is_to_be_measured = any(server.own is not None for server in servers)
     limits = _plan_search(values, objective, 0.0 if is_to_be_measured else None)
@@ -90,7 +90,7 @@ def build_experiment(values: GivenOptions, servers: Sequence[Contestant]) -> Exp
 def narrow(experiment: Experiment, server: Contestant, values: GivenOptions, rate_hz: float | None) -> Experiment:
     """Return the search of one server. `rate_hz`: the replies a second that it gave to the first requests; None where
     there were none."""
-    objective = slo.parse(values["objective"], "--objective")
+    objective = parse_objective(values["objective"], "--objective")
     limits = _plan_search(values, objective, rate_hz)
     (scenario,) = experiment.scenarios
     narrowed = msgspec.structs.replace(
@@ -124,7 +124,7 @@ def _plan_search(values: GivenOptions, objective: Objective, measured_hz: float 
             f"--most: {format_rate(most)} is below the rate that the search starts at, {format_rate(start)}"
         )
     return CapacityPlan(
-        slo=values["objective"],
+        objective=values["objective"],
         start_hz=start,
         least_hz=min(least, start),
         most_hz=most,

@@ -48,7 +48,7 @@ def made(
     costs: CostPerMessage,
     blocks: int | Mapping[str, int] = 8,
     spread: float = 0.01,
-    slo: str = "",
+    objective: str = "",
     p99_ms: Mapping[str, float] | None = None,
     scenario: Scenario = SCENARIO,
     levels: Mapping[str, type_level] | None = None,
@@ -63,7 +63,7 @@ def made(
         for block in range(1, count[name] + 1)
     ]
     scenario = replace(scenario, contestants=tuple(costs), blocks=max(count.values()))
-    experiment = Experiment(name="advise", question="Which?", scenarios=(scenario,), advise=Advise(slo=slo))
+    experiment = Experiment(name="advise", question="Which?", scenarios=(scenario,), advise=Advise(objective=objective))
     return Run(
         run_id="20250101-120000-advise",
         experiment=experiment,

@@ -16,7 +16,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
 from tests.support.builders.made_run import WINDOW_S, load_result
 
-SLO, LIMIT_MS = "p99<5ms", 5.0
+OBJECTIVE, LIMIT_MS = "p99<5ms", 5.0
 RATES: tuple[type_level, ...] = (8_000, 10_000, 12_500, 15_600, 19_500, 24_400)
 SERVICE_HZ = {"fast": 21_000.0, "middle": 17_000.0, "slow": 13_000.0, "weak": 5_000.0, "strong": 90_000.0}
 SIGMA = 0.6
@@ -40,7 +40,7 @@ SCENARIO = Scenario(
     workload="rpc",
     arrivals="constant",
     metric="capacity",
-    slo=SLO,
+    objective=OBJECTIVE,
     factors={"rate": RATES},
     size=64,
 )
@@ -94,24 +94,29 @@ def experiment_run(names: tuple[str, ...] = ("fast", "middle", "slow"), blocks: 
     )
 
 
-PLAN = CapacityPlan(slo=SLO, start_hz=1000, least_hz=50, most_hz=1_000_000)
+PLAN = CapacityPlan(objective=OBJECTIVE, start_hz=1000, least_hz=50, most_hz=1_000_000)
 
 
 def search_run(name: str = "fast", plan: CapacityPlan = PLAN, *failed: str) -> Run:
     """A search for the capacity of one server, carried out; with `failed`, these audits make every trial invalid."""
     from netdyno.analysis.capacity.judge_capacity import judge
     from netdyno.analysis.capacity.search import Search
-    from netdyno.model.objective import parse
+    from netdyno.model.objective import parse as parse_objective
 
     search, random = Search(plan), np.random.default_rng(1)
     trials: list[Trial] = []
     while (rate := search.choose_rate()) is not None:
         block = 1 + sum(measured.levels["rate"] == rate for measured in trials)
         trials.append(trial(name, block, len(trials), load(name, rate, 1.0, random), *failed))
-        search.tell(judge(trials[-1], parse(plan.slo, ""), SCENARIO).outcome)
+        search.tell(judge(trials[-1], parse_objective(plan.objective, ""), SCENARIO).outcome)
     rates = tuple(sorted({measured.levels["rate"] for measured in trials}, key=float))
     scenario = replace(
-        SCENARIO, contestants=(name,), factors={"rate": rates}, slo=plan.slo, blocks=3, duration_s=WINDOW_S
+        SCENARIO,
+        contestants=(name,),
+        factors={"rate": rates},
+        objective=plan.objective,
+        blocks=3,
+        duration_s=WINDOW_S,
     )
     return Run(
         run_id=f"2025-01-01T12-00-00-capacity-{name}",
@@ -120,5 +125,5 @@ def search_run(name: str = "fast", plan: CapacityPlan = PLAN, *failed: str) -> R
         finished_at="2025-01-01T12:01:00Z",
         environment={"kernel": "Linux 6.1.0-18-amd64"},
         trials=tuple(trials),
-        typed=("capacity", name, "--objective", plan.slo),
+        typed=("capacity", name, "--objective", plan.objective),
     )

@@ -162,7 +162,7 @@ def test_a_server_that_cannot_be_run_gets_no_further_block() -> None:
 
 def test_each_look_has_its_share_of_the_level() -> None:
     assert divide_level(Advise()) * (len(ADVICE_LOOKS) + 1) == pytest.approx(0.05)
-    assert divide_level(Advise(slo="p99<5ms")) == divide_level(Advise()) / 2
+    assert divide_level(Advise(objective="p99<5ms")) == divide_level(Advise()) / 2
     run = made({"a": 10.0, "b": 10.1, "c": 10.2}, spread=0.1)
     wide, narrow = (analyse(variant).scenarios[0].comparisons[0].interval for variant in (run, _without_looks(run)))
     assert wide is not None
@@ -212,7 +212,7 @@ def test_a_server_that_was_not_compared_leaves_it_unknown() -> None:
 
 def with_objective(p99_ms: Mapping[str, float], blocks: int = 8) -> Run:
     costs = dict(zip(p99_ms, (10.0, 12.0, 14.0), strict=False))
-    return made(costs, blocks, spread=0.05, slo="p99<5ms", p99_ms=p99_ms)
+    return made(costs, blocks, spread=0.05, objective="p99<5ms", p99_ms=p99_ms)
 
 
 def test_a_server_that_does_not_meet_the_objective_is_not_taken_though_it_costs_least() -> None:
@@ -261,7 +261,7 @@ def test_where_none_meets_it_the_nearest_is_named() -> None:
 
 
 def test_where_none_meets_it_all_are_compared_and_one_that_could_not_run_hides_nothing() -> None:
-    run = made({"a": 10.0, "b": 10.0, "c": 10.0}, spread=0.2, slo="p99<5ms", p99_ms=dict.fromkeys("abc", 50.0))
+    run = made({"a": 10.0, "b": 10.0, "c": 10.0}, spread=0.2, objective="p99<5ms", p99_ms=dict.fromkeys("abc", 50.0))
     skipped = tuple(
         replace(trial, status="skipped", load=None, server=None) if trial.contestant == "c" else trial
         for trial in run.trials

@@ -21,7 +21,16 @@ from netdyno.present.prose.capacity import describe_search
 from netdyno.present.prose.caveats import list_caveats
 from netdyno.present.prose.verdict import answer
 from netdyno.present.terminal.table import render
-from tests.support.builders.made_capacity import PLAN, RATES, SLO, experiment_run, load, search_run, trial, truth_hz
+from tests.support.builders.made_capacity import (
+    OBJECTIVE,
+    PLAN,
+    RATES,
+    experiment_run,
+    load,
+    search_run,
+    trial,
+    truth_hz,
+)
 
 
 def block(outcomes: str) -> list[RateResult]:
@@ -209,7 +218,7 @@ def test_disturbed_trials_that_were_retried_change_no_answer() -> None:
 
 
 def test_a_search_that_nothing_passes_has_no_capacity() -> None:
-    findings = scenario(search_run("weak", replace(PLAN, slo="p99<1us")))
+    findings = scenario(search_run("weak", replace(PLAN, objective="p99<1us")))
     assert findings.standings == ()
     assert "weak does not meet p99 < 1 µs at 50 messages/s, the lowest rate to be tried" in answer(findings).sentence
 
@@ -239,7 +248,7 @@ def test_the_points_of_a_curve_count_what_held_and_say_why_not() -> None:
 
 def test_an_experiment_of_another_metric_has_no_capacity() -> None:
     run = experiment_run(("fast", "slow"))
-    throughput = replace(run.experiment.scenarios[0], metric="throughput", slo="")
+    throughput = replace(run.experiment.scenarios[0], metric="throughput", objective="")
     changed = replace(run, experiment=replace(run.experiment, scenarios=(throughput,)))
     assert scenario(changed).capacity is None
     assert fill.find_bound(select_part(changed, throughput), "fast") == ""
@@ -301,9 +310,9 @@ def test_a_trial_at_a_rate_is_what_the_queue_makes_of_it() -> None:
     """The made-up servers are what the tests say they are."""
     import numpy as np
 
-    from netdyno.model import objective as slo
+    from netdyno.model.objective import parse as parse_objective
 
-    objective = slo.parse(SLO, "")
+    objective = parse_objective(OBJECTIVE, "")
     for share, meets in ((0.97, True), (1.03, False)):
         result = load("fast", share * truth_hz("fast"), 1.0, np.random.default_rng(1))
         assert (objective.broken(result) == ()) == meets

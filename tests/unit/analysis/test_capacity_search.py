@@ -14,7 +14,7 @@ from netdyno.analysis.found.capacity import Answer
 from netdyno.model.experiment import CapacityPlan
 
 LIMIT_MS = 5.0
-PLAN = CapacityPlan(slo="p99<5ms", start_hz=1000, least_hz=50, most_hz=1_000_000)
+PLAN = CapacityPlan(objective="p99<5ms", start_hz=1000, least_hz=50, most_hz=1_000_000)
 MOST_AT_THE_BOUNDARY = 4
 """Trials at the end of a search without noise that only confirm its two rates."""
 SimulatedServer = Callable[[float, np.random.Generator], SearchOutcome]
@@ -124,7 +124,7 @@ def test_a_rate_that_held_once_by_luck_is_given_up_at_the_boundary() -> None:
 
 
 def test_trials_at_the_boundary_alternate_between_the_two_rates() -> None:
-    needed = CapacityPlan(slo="p99<5ms", start_hz=1000, least_hz=50, most_hz=1_000_000, needed=5)
+    needed = CapacityPlan(objective="p99<5ms", start_hz=1000, least_hz=50, most_hz=1_000_000, needed=5)
     answer, trials = search(noisy(20_000, sigma=0), plan=needed)
     assert answer.holds
     assert answer.fails
@@ -200,7 +200,7 @@ def test_a_machine_that_is_never_free_ends_the_search_with_what_held_before(sile
 
 
 def test_a_start_that_is_also_the_most_and_the_least_is_measured_there() -> None:
-    alone = CapacityPlan(slo="p99<5ms", start_hz=500, least_hz=500, most_hz=500)
+    alone = CapacityPlan(objective="p99<5ms", start_hz=500, least_hz=500, most_hz=500)
     assert search(lambda *_: "held", plan=alone)[0].ending == "at_most"
     assert search(lambda *_: "failed", plan=alone)[0].ending == "none"
 

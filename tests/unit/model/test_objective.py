@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from netdyno.kit.errors import UserError
-from netdyno.model import objective as slo
 from netdyno.model.load_result import LoadResult, Messages
+from netdyno.model.objective import parse
 from tests.support.builders.made_run import SCENARIOS, load_result
 
 OPEN = SCENARIOS[2]
@@ -34,7 +34,7 @@ def losing(share: float) -> LoadResult:
     ],
 )
 def test_an_objective_is_read_and_stated(text: str, shown: str) -> None:
-    assert slo.parse(text, "--objective").text == shown
+    assert parse(text, "--objective").text == shown
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_an_objective_is_read_and_stated(text: str, shown: str) -> None:
 )
 def test_what_is_no_objective_is_one_clear_line(text: str, complaint: str) -> None:
     with pytest.raises(UserError) as caught:
-        slo.parse(text, "--objective")
+        parse(text, "--objective")
     assert str(caught.value).startswith("--objective: ")
     assert complaint in str(caught.value)
 
@@ -64,20 +64,20 @@ def test_what_is_no_objective_is_one_clear_line(text: str, complaint: str) -> No
 @pytest.mark.parametrize("name", ["mean", "p50", "p90", "p99", "p99.9", "p95"])
 def test_each_figure_is_compared_with_its_own_value(name: str) -> None:
     result = load()
-    value = slo.parse(f"{name}<1s", "").terms[0].value(result)
-    assert slo.parse(f"{name}<{value * 1.001:.0f}ns", "").broken(result) == ()
-    ((term, figure),) = slo.parse(f"{name}<{value * 0.999:.0f}ns", "").broken(result)
+    value = parse(f"{name}<1s", "").terms[0].value(result)
+    assert parse(f"{name}<{value * 1.001:.0f}ns", "").broken(result) == ()
+    ((term, figure),) = parse(f"{name}<{value * 0.999:.0f}ns", "").broken(result)
     assert (term.name, figure) == (name, value)
 
 
 def test_percentiles_that_are_not_stored_lie_between_those_that_are() -> None:
     result = load()
-    p90, p95, p99 = (slo.parse(f"{name}<1s", "").terms[0].value(result) for name in ("p90", "p95", "p99"))
+    p90, p95, p99 = (parse(f"{name}<1s", "").terms[0].value(result) for name in ("p90", "p95", "p99"))
     assert p90 < p95 < p99
 
 
 def test_loss_is_a_share_of_the_messages_that_should_have_come() -> None:
-    objective = slo.parse("p99<10s,lost<1%", "")
+    objective = parse("p99<10s,lost<1%", "")
     assert objective.broken(losing(0.009)) == ()
     ((term, share),) = objective.broken(losing(0.011))
     assert term == objective.terms[1]
@@ -85,7 +85,7 @@ def test_loss_is_a_share_of_the_messages_that_should_have_come() -> None:
 
 
 def test_what_is_at_its_limit_is_not_below_it() -> None:
-    objective = slo.parse("lost<1%", "")
+    objective = parse("lost<1%", "")
     assert objective.broken(losing(0.01)) == ((objective.terms[0], 0.01),)
 
 
@@ -93,10 +93,10 @@ def test_a_trial_without_an_answer_meets_nothing() -> None:
     result = load()
     empty = msgspec.structs.replace(result.latency.response_ns, count=0, mean=0.0, p99=0)
     silent = msgspec.structs.replace(result, latency=msgspec.structs.replace(result.latency, response_ns=empty))
-    assert len(slo.parse("mean<1s,p99<1s", "").broken(silent)) == 2
+    assert len(parse("mean<1s,p99<1s", "").broken(silent)) == 2
 
 
 def test_a_percentile_needs_messages_beyond_it() -> None:
-    assert slo.parse("p99<5ms", "").least_messages() == 100
-    assert slo.parse("p50<5ms,p99.9<9ms", "").least_messages() == 1000
-    assert slo.parse("mean<5ms", "").least_messages() == 10
+    assert parse("p99<5ms", "").least_messages() == 100
+    assert parse("p50<5ms,p99.9<9ms", "").least_messages() == 1000
+    assert parse("mean<5ms", "").least_messages() == 10

@@ -84,7 +84,7 @@ def test_of_a_capacity_all_rates_are_run_twice_or_none() -> None:
     rates: tuple[type_level, ...] = (1000, 2000, 4000)
     factors: dict[str, tuple[type_level, ...]] = {"rate": rates, "connections": (1, 10)}
     scenario = Scenario(
-        name="s", workload="echo", arrivals="poisson", metric="capacity", slo="p99<5ms", factors=factors
+        name="s", workload="echo", arrivals="poisson", metric="capacity", objective="p99<5ms", factors=factors
     )
     experiment = Experiment(name="e", question="?", scenarios=(scenario,)).with_each(contestants=tuple("ab"), blocks=8)
     for share, units in ((0.19, 0), (0.21, 1), (0.35, 2), (0.5, 4)):  # of four, a fifth of the time for the first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
+import msgspec
 import pytest
 
 from netdyno.kit.errors import UserError
@@ -31,7 +32,8 @@ rate = [1000, 2000]
 
 def test_a_scenario_may_ask_for_capacity() -> None:
     (scenario,) = experiment.parse(GOOD, "good", "good.toml").scenarios
-    assert (scenario.metric, scenario.slo, scenario.factors["rate"]) == ("capacity", "p99<5ms", (1000, 2000))
+    assert (scenario.metric, scenario.objective, scenario.factors["rate"]) == ("capacity", "p99<5ms", (1000, 2000))
+    assert msgspec.to_builtins(scenario)["slo"] == "p99<5ms"  # as in every stored run
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_contestants_take_turns_where_nothing_is_in_the_way(contestant: Contesta
         ("the rate changes", {"arrivals": "poisson", "rate": 6000.0, "burst_rate": 20_000.0}),
         ("a control group limits each server", {"cpu_quota": 0.5}),
         ("a control group limits each server", {"memory_limit": 64 << 20}),
-        ("a capacity is searched", {"slo": "p99<5ms"}),
+        ("a capacity is searched", {"objective": "p99<5ms"}),
         ("failed connects are counted", {"failed_connects": "count"}),
         ("some clients read slowly", {"workload": "chat", "slow_readers": 1}),
         ("clients speak while others connect", {"workload": "chat", "start": "at-once"}),

@@ -137,7 +137,7 @@ def test_at_half_the_rate_a_window_is_twice_as_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "metric", "slo"),
+    ("options", "metric", "objective"),
     [
         ({}, "throughput", ""),
         ({"rate": "1k"}, "cpu", ""),
@@ -145,9 +145,9 @@ def test_at_half_the_rate_a_window_is_twice_as_long() -> None:
         ({"rate": "1k", "objective": "p99<5ms,mean<1ms"}, "cpu", "p99<5ms,mean<1ms"),
     ],
 )
-def test_the_objective_says_what_is_ranked(options: dict[str, Any], metric: str, slo: str) -> None:
+def test_the_objective_says_what_is_ranked(options: dict[str, Any], metric: str, objective: str) -> None:
     assert scenario(**options).metric == metric
-    assert workload.advise_of(read_values(**options)) == Advise(slo=slo)
+    assert workload.advise_of(read_values(**options)) == Advise(objective=objective)
 
 
 def test_the_experiment_is_within_its_time_and_has_no_control() -> None:

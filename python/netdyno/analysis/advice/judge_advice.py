@@ -36,7 +36,7 @@ THROUGHPUT = "throughput"
 
 def divide_level(advise: Advise, level: float = stats.LEVEL) -> float:
     """Return the ranking's share of the level at each look; an objective has as much again."""
-    return looks.divide_level(level, ADVICE_LOOKS, at_end=True) / (2 if advise.slo else 1)
+    return looks.divide_level(level, ADVICE_LOOKS, at_end=True) / (2 if advise.objective else 1)
 
 
 def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials, level: float = stats.LEVEL) -> Advice:
@@ -52,7 +52,7 @@ def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials, leve
     hidden = tuple(sorted(_find_hidden(part) & {*rivals} - {*take[:1]})) if take else ()
     return Advice(
         findings=narrowed,
-        slo=advise.slo,
+        objective=advise.objective,
         kept=kept,
         among=among,
         take=take,
@@ -80,7 +80,7 @@ def select_remaining(advise: Advise, part: ScenarioTrials, level: float = stats.
     share = divide_level(advise, level)
     family = axes.compare_contestants({metric: collect_metric(part.ranked, metric)}, [sound], share)[metric]
     direction = METRICS[metric].better
-    shown = [name for name in rivals if not advise.slo or _find_outcome(kept, name) == "meets"]
+    shown = [name for name in rivals if not advise.objective or _find_outcome(kept, name) == "meets"]
     left = [name for name in rivals if name in running and not _is_beaten(name, shown, family, direction)]
     first, _ = axes.order(shown or left, family, direction)
     best = next(iter(first), None)
@@ -138,9 +138,9 @@ def _find_hidden(part: ScenarioTrials) -> frozenset[str]:
 def check_objective(advise: Advise, part: ScenarioTrials, level: float = stats.LEVEL) -> tuple[Kept, ...]:
     """Return each contestant's outcome for the objective, over all levels of the scenario; empty without an
     objective."""
-    if not advise.slo:
+    if not advise.objective:
         return ()
-    terms = objective.parse(advise.slo, "objective").terms
+    terms = objective.parse(advise.objective, "objective").terms
     by_name: dict[str, dict[stats.BlockLevel, list[float]]] = {}
     for trial, load in part.ranked:
         cell = trial.block, level_key(trial.levels)

@@ -15,9 +15,9 @@ from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.kit.statistics import threshold
 from netdyno.kit.statistics.stats import Samples
 from netdyno.kit.statistics.threshold import knee
-from netdyno.model import objective as slo
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.objective import Objective
+from netdyno.model.objective import parse as parse_objective
 from netdyno.model.trial import Trial
 from netdyno.question.capacity import CAPACITY, RATE, select_coordinates
 
@@ -40,7 +40,7 @@ def collect_findings(part: ScenarioTrials) -> CapacityFindings | None:
     """Return the curves behind the capacities; None for a scenario of another metric."""
     if part.scenario.metric != CAPACITY:
         return None
-    objective = slo.parse(part.scenario.slo, "objective")
+    objective = parse_objective(part.scenario.objective, "objective")
     latency = objective.latency
     curves = tuple(curve for name in part.contestants for curve in _draw_curves(part, name, objective))
     return CapacityFindings(
@@ -69,7 +69,7 @@ def find_bound(part: ScenarioTrials, name: str) -> BoundDirection:
 
 
 def _judge_trials(part: ScenarioTrials, name: str) -> Iterator[Judged]:
-    objective = slo.parse(part.scenario.slo, "objective")
+    objective = parse_objective(part.scenario.objective, "objective")
     for trial in part.trials:
         if trial.contestant == name:
             yield trial, judge(trial, objective, part.scenario)
@@ -80,7 +80,7 @@ def _find_capacities(part: ScenarioTrials, name: str) -> dict[tuple[int, str], t
         answer = _replay_search(part)
         found_rate = _convert_answer(answer[0]) if answer else None
         return {(1, ""): found_rate} if found_rate else {}
-    term = slo.parse(part.scenario.slo, "objective").latency
+    term = parse_objective(part.scenario.objective, "objective").latency
     measured: dict[tuple[int, str], list[threshold.RateResult]] = {}
     for trial, verdict in _judge_trials(part, name):
         if verdict.outcome in WITNESSES and trial.load is not None:
@@ -107,7 +107,7 @@ def _replay_search(part: ScenarioTrials) -> tuple[Answer, Reason | None] | None:
     is no search, did not come to its end, or followed other rules than those of today."""
     if part.search is None:
         return None
-    objective = slo.parse(part.scenario.slo, "objective")
+    objective = parse_objective(part.scenario.objective, "objective")
     judged = [(trial, judge(trial, objective, part.scenario)) for trial in part.trials]
     judged.sort(key=lambda pair: pair[0].position)
     last = list(itertools.takewhile(lambda pair: pair[1].outcome == "disturbed", reversed(judged)))

@@ -55,7 +55,7 @@ class Advice(msgspec.Struct, frozen=True):
     for the generator was at its limit with it. `settled`: more blocks would change nothing that matters."""
 
     findings: ScenarioFindings
-    slo: Name
+    objective: Name
     kept: tuple[Kept, ...]
     among: ObjectiveOutcome
     take: tuple[Name, ...]

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
-from netdyno.model import objective, outcomes
+from netdyno.model import outcomes
 from netdyno.model.base import Frozen
 from netdyno.model.experiment import Advise, CapacityPlan, Experiment, Gate, Scenario
+from netdyno.model.objective import parse as parse_objective
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.question import flips, plan
@@ -81,8 +82,8 @@ def search_capacity(bounds: CapacityPlan, so_far: SoFar) -> Iterator[Proposal]:
     from netdyno.analysis.capacity.search import follow
 
     (scenario,) = so_far.run.experiment.scenarios
-    goal, trials = objective.parse(scenario.slo, "objective"), so_far.run.trials
-    results = [(float(trial.levels[RATE]), judge(trial, goal, scenario).outcome) for trial in trials]
+    objective, trials = parse_objective(scenario.objective, "objective"), so_far.run.trials
+    results = [(float(trial.levels[RATE]), judge(trial, objective, scenario).outcome) for trial in trials]
     first = 1 + max((number for number, (_, outcome) in enumerate(results) if outcome != "disturbed"), default=-1)
     # The search gives up after few disturbed trials, so those that a run would retry do not count.
     counted = sum(

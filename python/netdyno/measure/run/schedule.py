@@ -123,7 +123,7 @@ class Schedule:
     def find_stop_reason(self, cell: Cell) -> str:
         """Return why a cell is not run any more; empty while it is. A search's rates are not judged here: it has its
         own end."""
-        if any(scenario.slo for scenario in self._run.experiment.scenarios if scenario.name == cell.scenario):
+        if any(scenario.objective for scenario in self._run.experiment.scenarios if scenario.name == cell.scenario):
             return ""
         judged = [
             trial

@@ -30,7 +30,7 @@ def make_document(advice: Advice, along: Sequence[Along] | None) -> dict[str, An
             "metric": findings.scenario.metric,
             "better": findings.better,
             "verdict": findings.verdict,
-            "objective": advice.slo,
+            "objective": advice.objective,
             "among": advice.among,
             "behind": advice.behind,
             "settled": advice.settled,
@@ -55,14 +55,14 @@ def make_document(advice: Advice, along: Sequence[Along] | None) -> dict[str, An
     return document
 
 
-def make_empty_document(metric: str, slo: str) -> dict[str, Any]:
+def make_empty_document(metric: str, objective: str) -> dict[str, Any]:
     """The document where there is no answer."""
     return {
         "take": [],
         "metric": metric,
         "better": METRICS[metric].better,
         "verdict": None,
-        "objective": slo,
+        "objective": objective,
         "among": None,
         "behind": None,
         "settled": False,

@@ -59,7 +59,7 @@ def _describe_choice(advice: Advice) -> str:
 
 
 def _format_objective(advice: Advice) -> str:
-    return objective.parse(advice.slo, "objective").text
+    return objective.parse(advice.objective, "objective").text
 
 
 def _describe_certainty(advice: Advice) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def _describe_certainty(advice: Advice) -> tuple[str, ...]:
 
 def _describe_objective(advice: Advice) -> tuple[str, ...]:
     """Say whether the objective is met, by which servers, and the figures of the recommended one."""
-    if not advice.slo:
+    if not advice.objective:
         return ()
     objective_text = _format_objective(advice)
     by_outcome: dict[ObjectiveOutcome, list[str]] = {"meets": [], "open": [], "breaks": []}

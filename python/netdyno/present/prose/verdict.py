@@ -187,7 +187,7 @@ class Speech:
 
     def name_subject(self) -> str:
         """The compared metric, the contestants compared, and the load."""
-        under = f" under {self.scenario.slo}" if self.scenario.slo else ""
+        under = f" under {self.scenario.objective}" if self.scenario.objective else ""
         metric = f"{METRICS[self.scenario.metric].title}{under}{self.over_loads}"
         return f"{metric}{self.qualified} ({loads.describe_load(self.scenario)}{self.neighbours})"
 
