@@ -219,9 +219,9 @@ def test_a_surface_has_a_cell_for_each_value_hatches_rings_and_one_scale(shown: 
 
 
 def test_excluded_trials_show_where_their_figure_counts(shown: Watched) -> None:
-    struck = section(shown, CONNECTED_TITLE).locator(".heat .struck")
-    assert struck.count() == 20
-    assert (struck.last.get_attribute("title") or "").endswith("28.6%, 6 of 6 trials, 6 excluded")
+    excluded = section(shown, CONNECTED_TITLE).locator(".heat .excluded")
+    assert excluded.count() == 20
+    assert (excluded.last.get_attribute("title") or "").endswith("28.6%, 6 of 6 trials, 6 excluded")
     assert section(shown, CONNECTED_TITLE).locator(".heat .hatched").count() == 0
     assert "includes excluded trials" in section(shown, CONNECTED_TITLE).locator(".legend").inner_text()
 

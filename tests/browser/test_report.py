@@ -160,11 +160,11 @@ def test_ids_are_unique_and_every_inner_link_leads_somewhere(light: Watched) -> 
 
 
 def test_excluded_trials_stand_there_with_reason_and_log_as_text(light: Watched) -> None:
-    text = light.page.locator("#set-aside").inner_text()
+    text = light.page.locator("#excluded").inner_text()
     for expected in ("invalid", "3 of 212000 replies corrupt", "failed", "skipped", FOLLY, "42 trials"):
         assert expected in text
     open_all_details(light.page)
-    assert "<script>alert(1)</script>" in light.page.locator("#set-aside pre").first.inner_text()
+    assert "<script>alert(1)</script>" in light.page.locator("#excluded pre").first.inner_text()
 
 
 def test_a_server_that_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_no_name_is_broken_in_a_card(light: Watched) -> None:
 
 
 def test_how_far_the_machine_was_busy_otherwise_stands_beside_the_audits(light: Watched) -> None:
-    text = light.page.locator("#set-aside").inner_text()
+    text = light.page.locator("#excluded").inner_text()
     assert "other virtual machines took a median 0% and at most 0% of the cores' time (steal)" in text
     assert "other programs a median 1% and at most 1% (foreign load)" in text
 
@@ -230,7 +230,7 @@ def test_every_pair_of_server_and_client_stands_in_one_table(pairs: Watched) -> 
     shown = [float(rate.removesuffix("k/s")) for rate in (*rows[2][1:3], rows[3][1])]
     assert shown == pytest.approx([157, 78, 61], rel=0.02)
     assert rows[1][2].endswith("k/s (1/2)")
-    assert "Qt 6 not found: install qt6-base-dev" in pairs.page.locator("#set-aside").inner_text()
+    assert "Qt 6 not found: install qt6-base-dev" in pairs.page.locator("#excluded").inner_text()
 
 
 def test_what_was_measured_nowhere_is_drawn_nowhere(pairs: Watched) -> None:
@@ -721,8 +721,8 @@ def test_every_comparison_of_every_axis_can_be_looked_up(light: Watched) -> None
 def test_what_the_machine_disturbed_stands_in_the_header_and_in_its_section(troubled: Watched) -> None:
     counts = analysed(troubled_run()).counts
     header = troubled.page.locator(".sure").inner_text()
-    assert f"{counts.struck_out} invalid, {counts.faulty} faulty" in header
-    troubled.page.get_by_role("link", name=f"{counts.made_again} retried").click()
+    assert f"{counts.invalid} invalid, {counts.faulty} faulty" in header
+    troubled.page.get_by_role("link", name=f"{counts.retried} retried").click()
     section = troubled.page.locator("#machine")
     assert "Retries look at no figure" in section.inner_text()
     by_contestant = troubled.page.get_by_role("region", name="Retries by contestant")

@@ -159,7 +159,7 @@ def test_a_program_of_another_language_is_made_where_that_of_cmake_would_be(kind
     assert Path(behind_launcher(gopher.command)[0]).read_text() == "first\n0\n"  # without cgo
 
 
-def test_it_is_made_again_when_a_source_has_changed_and_only_then(kinds: Kinds) -> None:
+def test_it_is_rebuilt_when_a_source_has_changed_and_only_then(kinds: Kinds) -> None:
     (kinds.root / "cache").touch()
     kinds.configure()
     kinds.make()

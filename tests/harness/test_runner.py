@@ -234,10 +234,10 @@ def test_a_trial_whose_machine_was_not_that_of_its_block_is_invalid_when_the_blo
     run = read.load(outcome.folder / schema.FILE_NAME)
     audits = [next(audit for audit in trial.audits if audit.name == "canary") for trial in run.trials]
     assert [audit.passed for audit in audits] == [True, True, False, False, True, True]
-    struck = run.trials[2]
-    assert struck.status == "struck_out"
-    assert "canary: after the trial, the canary read 10.0k/s (round trips), a factor of 2.00 off" in struck.reason
-    # who watches sees the trial as it ended, and again where only the canary has struck it out
+    invalid = run.trials[2]
+    assert invalid.status == "struck_out"
+    assert "canary: after the trial, the canary read 10.0k/s (round trips), a factor of 2.00 off" in invalid.reason
+    # who watches sees the trial as it ended, and again where only the canary has made it invalid
     by_canary = [
         trial for trial in run.trials if [audit.name for audit in trial.audits if not audit.passed] == ["canary"]
     ]

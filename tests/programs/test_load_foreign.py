@@ -61,7 +61,7 @@ RESET_IN_FLIGHT = "the connection was reset with a request in flight"
 
 @pytest.mark.parametrize("rate", [(), ("--rate", "500")], ids=["closed", "open"])
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "unannounced"])
-def test_a_connection_that_the_server_closes_after_its_reply_is_made_again(
+def test_a_connection_that_the_server_closes_after_its_reply_is_reconnected(
     announced: bool, rate: tuple[str, ...]
 ) -> None:
     with http(replying(lambda count, _: LAST if announced and count == 4 else OK, last=4)) as url:

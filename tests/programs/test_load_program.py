@@ -211,7 +211,7 @@ def test_replies_in_several_pieces_are_listened_for(strace_program: str, tmp_pat
     assert "clock_nanosleep" not in after[5:]
 
 
-def test_connections_are_made_again(server: str) -> None:
+def test_clients_reconnect_after_their_requests(server: str) -> None:
     done = load(server, "-c", "3", "--requests-per-connection", "2", "--json", "-", "--warmup", "20ms", "-n", "60")
     result = msgspec.json.decode(done.stdout, type=LoadResult)
     assert (result.plan.connections, result.plan.requests_per_connection) == (3, 2)

@@ -428,7 +428,7 @@ def test_a_server_that_never_shakes_hands_ends_the_run_in_time() -> None:
     assert "got none: refused 0, timed out 3" in done.stderr
 
 
-def test_a_connection_that_cannot_be_made_again_says_why(authority: Authority, trusted: tuple[str, ...]) -> None:
+def test_a_reconnect_that_fails_says_why(authority: Authority, trusted: tuple[str, ...]) -> None:
     good, bad = authority.sign("good"), authority.sign("bad", days=0)
 
     def serve(connection: socket.socket, number: int) -> None:

@@ -53,7 +53,7 @@ def in_function(stacks: dict[Stack, int], name: str) -> int:
 
 
 def profile_undisturbed(request: profile.ProfileRequest, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Return the profile as JSON; one that the machine disturbed is made again."""
+    """Return the profile as JSON; one that the machine disturbed is retried."""
     for _ in range(TRIES):
         code, printed = profile.run(request), capsys.readouterr().out
         report = json.loads(printed)

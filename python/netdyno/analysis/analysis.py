@@ -7,6 +7,7 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from netdyno.analysis.aa.control import summarise_control
@@ -69,14 +70,14 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         claims=judge_claims.decide_claims(experiment.claims, collect_evidence(run, parts), level),
         charts=build_charts(experiment.figures, parts),
         level=level,
-        counts=Counts(**outcomes.counts(run)),
-        set_aside=tuple(
+        counts=msgspec.convert(outcomes.counts(run), Counts),
+        excluded=tuple(
             _describe_trial(experiment, trial)
             for trial in trials
             if trial.status not in (*outcomes.RANKED, "made_again")
         ),
         audits=_count_audits(trials),
-        made_again=retries.summarise_retries(trials, experiment.seed),
+        retried=retries.summarise_retries(trials, experiment.seed),
         machine=_summarise_machine_use(trials),
         canary=canary.summarise_run(run),
         pinning=tuple(dict.fromkeys(trial.pinning for trial in trials if trial.pinning is not None)),

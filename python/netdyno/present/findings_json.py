@@ -50,7 +50,7 @@ def convert_analysis(analysis: Analysis) -> schema.Findings:
         ),
         canary=analysis.canary.ranges if analysis.canary else None,
         flips=tuple(map(convert_flip, analysis.flips)),
-        set_aside=tuple(replace(note, reason=exclusions.describe_reason(note)) for note in analysis.set_aside),
+        excluded=tuple(replace(note, reason=exclusions.describe_reason(note)) for note in analysis.excluded),
     )
 
 

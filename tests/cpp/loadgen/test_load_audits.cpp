@@ -161,7 +161,7 @@ struct Fault {
 
 class AuditFaults : public testing::TestWithParam<Fault> {};
 
-TEST_P(AuditFaults, AreStruckOutWithTheirFigures) {
+TEST_P(AuditFaults, FailTheirAuditWithTheirFigures) {
   Trial trial;
   GetParam().cause(trial);
   const Audit& check = trial.judge(GetParam().audit);
@@ -242,11 +242,11 @@ const std::vector<Fault> faults{
 INSTANTIATE_TEST_SUITE_P(One, AuditFaults, testing::ValuesIn(faults),
                          [](const auto& test) { return std::string{test.param.name}; });
 
-TEST(Audits, EachIsStruckOutByAFault) {
+TEST(Audits, EachFailsByAFault) {
   const Trial trial;
   for (const Audit& check : audit(trial.plan, trial.result))
     EXPECT_TRUE(std::ranges::any_of(faults, [&](const Fault& fault) { return fault.audit == check.name; }))
-        << check.name << " has no fault that strikes it out";
+        << check.name << " has no fault that fails it";
 }
 
 TEST(Audits, StateAnOverloadThatTheServerCaused) {

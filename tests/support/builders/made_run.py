@@ -401,14 +401,14 @@ def _with_corrupt(trial: Trial, corrupt: int) -> Trial:
 def made_run(blocks: int = 6, seed: int = 7) -> Run:
     """The whole run; a few of its trials are invalid or failed."""
     trials = _trials(blocks, seed)
-    struck = next(number for number, trial in enumerate(trials) if trial.block == 2 and trial.contestant == SNAPSHOT)
+    invalid = next(number for number, trial in enumerate(trials) if trial.block == 2 and trial.contestant == SNAPSHOT)
     failed = next(number for number, trial in enumerate(trials) if trial.block == 3 and trial.contestant == LOCK)
     reason = "verification: 3 of 212000 replies corrupt"
     audits = (
         Audit(name="verification", passed=False, detail="3 of 212000 replies corrupt"),
-        *trials[struck].audits[1:],
+        *trials[invalid].audits[1:],
     )
-    trials[struck] = _without_figures(_with_corrupt(trials[struck], 3), "struck_out", reason, audits=audits)
+    trials[invalid] = _without_figures(_with_corrupt(trials[invalid], 3), "struck_out", reason, audits=audits)
     trials[failed] = _without_figures(
         trials[failed],
         "failed",

@@ -82,7 +82,7 @@ def with_twins(run: Run, factor: float) -> Run:
     return replace(run, twins=twins)
 
 
-OF_ALL_TRIALS = {"counts", "set_aside", "audits", "made_again", "machine", "canary", "pinning", "control", "trials"}
+OF_ALL_TRIALS = {"counts", "excluded", "audits", "retried", "machine", "canary", "pinning", "control", "trials"}
 """Counts twins, too: what became of each trial, and of the machine beside it."""
 
 
@@ -102,9 +102,9 @@ def test_a_twin_that_was_invalid_is_reported_and_named_as_one() -> None:
     bad = replace(run.twins[0], status="struck_out", reason="generator: late")
     run = replace(run, twins=(bad, *run.twins[1:]))
     analysis = analyse(run)
-    (note,) = [note for note in analysis.set_aside if note.reason == "generator: late"]
+    (note,) = [note for note in analysis.excluded if note.reason == "generator: late"]
     assert note.contestant == f"{bad.contestant} (A/A twin)"
-    assert analysis.counts.struck_out == 1
+    assert analysis.counts.invalid == 1
 
 
 def test_a_trial_that_is_a_twin_is_no_trial_of_a_figure_wherever_it_stands() -> None:

@@ -282,13 +282,13 @@ def test_memory_per_connection_is_what_comes_on_top_of_a_server_without_any() ->
 def test_only_valid_trials_enter_a_figure(analysis: Analysis) -> None:
     """An invalid trial with an absurd figure changes no number."""
     run = made_run()
-    struck = next(trial for trial in run.trials if trial.status == "struck_out")  # for what the server did
-    assert struck.load is not None
-    absurd = replace(struck, load=replace(struck.load, requests=replace(struck.load.requests, per_second=1e12)))
-    again = analyse(replace(run, trials=tuple(absurd if trial is struck else trial for trial in run.trials)))
+    invalid = next(trial for trial in run.trials if trial.status == "struck_out")  # for what the server did
+    assert invalid.load is not None
+    absurd = replace(invalid, load=replace(invalid.load, requests=replace(invalid.load.requests, per_second=1e12)))
+    again = analyse(replace(run, trials=tuple(absurd if trial is invalid else trial for trial in run.trials)))
     assert again.scenarios == analysis.scenarios
-    assert analysis.counts.valid + len(analysis.set_aside) == len(run.trials)
-    assert {note.status for note in analysis.set_aside} == {"faulty", "failed", "skipped"}
+    assert analysis.counts.valid + len(analysis.excluded) == len(run.trials)
+    assert {note.status for note in analysis.excluded} == {"faulty", "failed", "skipped"}
 
 
 def test_the_drift_of_the_machine_is_reported(analysis: Analysis) -> None:
@@ -406,8 +406,8 @@ def test_how_far_the_machine_was_not_the_runs_own_is_reported_of_valid_trials(an
     nothing = MachineObservation(cores=2, window_s=1.0, steal_s=0.0, own_s=1.0, foreign_s=0.0, switches=0)
     stolen = [replace(nothing, steal_s=steal) for steal in (0.0, 0.02, 0.04)]
     few = [replace(trial, machine=machine) for trial, machine in zip(valid, stolen, strict=True)]
-    struck = replace(few[0], status="struck_out", machine=replace(nothing, steal_s=1.0))
-    machine = analyse(replace(run, trials=(*few, struck))).machine
+    invalid = replace(few[0], status="struck_out", machine=replace(nothing, steal_s=1.0))
+    machine = analyse(replace(run, trials=(*few, invalid))).machine
     assert machine is not None
     assert (machine.trials, machine.foreign_most) == (3, 0.0)
     assert (machine.steal_median, machine.steal_most) == (0.01, 0.02)

@@ -65,7 +65,7 @@ def test_what_was_invalid_and_what_could_not_be_judged_is_counted() -> None:
     judged = judge(of_speeds([[1.0] * 3 + [0.4] + [1.0] * 3]))
     cut_short = of_speeds([[1.0] * 2])
     over_time = read_canary(run_of([*judged, *(replace(attempt, block=2) for attempt in cut_short)]))
-    assert (over_time.struck, over_time.unjudged, over_time.unread) == (2, 2, 0)
+    assert (over_time.invalid, over_time.unjudged, over_time.unread) == (2, 2, 0)
     printed = " ".join(describe_drift(over_time))
     assert (
         "2 trials were retried, because the machine was faster or slower there than in the rest of the block."
@@ -80,7 +80,7 @@ def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
     assert readings is not None
     trials[3] = replace(trials[3], canary=replace(readings, after=None, unread="no such file"))
     over_time = read_canary(run_of(judge(trials)))
-    assert (over_time.struck, over_time.unread) == (0, 1)
+    assert (over_time.invalid, over_time.unread) == (0, 1)
     assert "The canary could not be read at 1 trial." in describe_drift(over_time)
 
 
@@ -162,13 +162,13 @@ def test_a_long_run_keeps_its_extremes_and_what_was_invalid_and_stays_small() ->
     blocks[321][7] = 2.6
     over_time = of_blocks(*blocks)
     assert len(over_time.trials) == 5000
-    assert over_time.struck == 4
+    assert over_time.invalid == 4
     for number in range(3):
         drawn = machine.list_points(over_time, number)
         assert len(drawn) <= machine.MOST_POINTS
         assert min(point.least for point in drawn) == min(point.least[number] for point in over_time.trials)
         assert max(point.most for point in drawn) == max(point.most[number] for point in over_time.trials)
-        assert 1 <= sum(point.struck for point in drawn) <= 4
+        assert 1 <= sum(point.invalid for point in drawn) <= 4
     view = machine.make_view(over_time)
     assert view is not None
     assert "A point is the median of 63 trials" in view.note

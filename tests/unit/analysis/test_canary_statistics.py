@@ -128,11 +128,11 @@ def test_without_the_audit_the_same_runs_are_further_from_the_truth() -> None:
 
 
 def test_no_contestant_has_more_invalid_trials_than_another() -> None:
-    struck = dict.fromkeys(TRUE, 0)
+    invalid = dict.fromkeys(TRUE, 0)
     for drawn in map(draw, range(RUNS)):
         for attempt in judge(drawn.trials):
-            struck[attempt.contestant] += attempt.status == "struck_out"
-    whole = sum(struck.values())
+            invalid[attempt.contestant] += attempt.status == "struck_out"
+    whole = sum(invalid.values())
     assert 0.02 * RUNS * BLOCKS * 9 < whole < 0.2 * RUNS * BLOCKS * 9
-    for count in struck.values():
+    for count in invalid.values():
         assert abs(count - whole / 3) < 4 * math.sqrt(whole * 2 / 9)

@@ -154,7 +154,7 @@ def test_what_the_machine_spoils_is_missing_and_lowers_no_capacity() -> None:
 def test_an_overload_that_was_invalid_still_bounds_the_capacity() -> None:
     run = experiment_run(("fast", "slow"))
 
-    def struck(attempt: Trial) -> Trial:
+    def make_invalid(attempt: Trial) -> Trial:
         assert attempt.load is not None
         beyond = float(attempt.levels["rate"]) > 20_000
         return (
@@ -163,7 +163,7 @@ def test_an_overload_that_was_invalid_still_bounds_the_capacity() -> None:
             else attempt
         )
 
-    findings = scenario(replace(run, trials=tuple(map(struck, run.trials))))
+    findings = scenario(replace(run, trials=tuple(map(make_invalid, run.trials))))
     assert [standing.bound for standing in findings.standings] == ["", ""]
     assert findings.standings[0].missing == 0
 

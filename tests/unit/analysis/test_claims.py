@@ -822,11 +822,11 @@ def test_code_that_was_not_counted_is_not_testable() -> None:
 
 def test_connects_that_failed_are_counted_in_trials_that_were_invalid_for_them() -> None:
     run = made(BOUND_OF_SHARES, "connected", by_name(lock=0.15))
-    struck = [replace(trial, status="struck_out", reason="connections: 15 of 100") for trial in run.trials]
-    assert judged(replace(run, trials=tuple(struck))).verdict == "confirmed"
+    invalid = [replace(trial, status="struck_out", reason="connections: 15 of 100") for trial in run.trials]
+    assert judged(replace(run, trials=tuple(invalid))).verdict == "confirmed"
     latency = made(BOUND, "mean", by_name(lock=20e9))
-    struck = [replace(trial, status="struck_out", reason="little") for trial in latency.trials]
-    assert judged(replace(latency, trials=tuple(struck))).verdict == "undecided"
+    invalid = [replace(trial, status="struck_out", reason="little") for trial in latency.trials]
+    assert judged(replace(latency, trials=tuple(invalid))).verdict == "undecided"
 
 
 def counted(claim: JudgedClaim) -> tuple[str, dict[tuple[type_level, ...], float | None]]:

@@ -47,7 +47,7 @@ from tests.support.builders.made_charts import (
     skipped,
 )
 
-STRUCK_OUT = Missing("struck_out", ExclusionCause(audits=("connections",)))
+INVALID = Missing("struck_out", ExclusionCause(audits=("connections",)))
 
 filled = partial(made, truth=TRUTH, names=TAKING_PART)
 
@@ -124,12 +124,12 @@ def test_a_surface_hatches_what_was_invalid_but_has_its_share_of_connects() -> N
     for chart in (speed, connected):
         assert (len(chart.along), len(chart.across), len(chart.spots)) == (10, 5, 100)
     lost = spot(panel(speed, SNAPSHOT), connections=400, backlog=10)
-    assert (lost.value, lost.missing, lost.trials, lost.planned) == (None, STRUCK_OUT, 0, 6)
+    assert (lost.value, lost.missing, lost.trials, lost.planned) == (None, INVALID, 0, 6)
     assert figures.explain_missing(lost) == "invalid (connections)"
     counted = spot(panel(connected, SNAPSHOT), connections=400, backlog=10)
     assert counted.value is not None
     assert counted.value.value == pytest.approx(0.16 + 0.84 * 60 / 400)
-    assert (counted.missing, counted.set_aside, counted.trials) == (None, 6, 6)
+    assert (counted.missing, counted.excluded, counted.trials) == (None, 6, 6)
     assert figures.list_gaps(speed) == tuple(
         f"{name}: 10 of 50 cells invalid (connections)" for name in (ASIO, SNAPSHOT)
     )
@@ -168,7 +168,7 @@ def test_a_cell_is_hatched_from_the_first_excluded_trial() -> None:
     )
     surface = heat.tabulate_surface(chart, panel(chart, ASIO), heat.ColourScale(chart))
     assert surface.rows[0].label == "300"
-    assert [cell.struck for cell in surface.rows[0].cells[:2]] == [True, False]
+    assert [cell.has_excluded for cell in surface.rows[0].cells[:2]] == [True, False]
 
 
 def test_a_ladder_has_the_least_first_and_names_loss_and_what_is_missing() -> None:

@@ -80,7 +80,7 @@ def test_what_verification_found_stands_apart_level_by_level(unsafe_analysis: An
 
 def test_its_trials_are_counted_and_listed_like_any_other(unsafe_analysis: Analysis) -> None:
     assert unsafe_analysis.counts.faulty == 7
-    assert [note.contestant for note in unsafe_analysis.set_aside if note.cause.audits == ("verification",)].count(
+    assert [note.contestant for note in unsafe_analysis.excluded if note.cause.audits == ("verification",)].count(
         EPOLL
     ) == 6
 

@@ -191,7 +191,7 @@ def test_no_trial_counts_where_others_ran_beside_one_contestant_alone(
     ]
     assert statuses(run_of(trials)) == [expected] * 2 * blocks
     if expected == "struck_out":
-        reasons = {note.cause.reason for note in analyse(run_of(trials)).set_aside}
+        reasons = {note.cause.reason for note in analyse(run_of(trials)).excluded}
         assert reasons == {f"other programs used 1 cores beside {LOCK}, and 0.02 beside {EPOLL} (medians; p = 0.0011)"}
 
 

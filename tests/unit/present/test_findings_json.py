@@ -55,3 +55,11 @@ def test_it_says_what_the_table_says() -> None:
         for axis, written_axis in zip(findings.axes, question["axes"], strict=True):
             assert [score["rank"] for score in written_axis["scores"]] == [score.rank for score in axis.scores]
     assert written["questions"][0]["axes"][0]["unit"] == "messages/s"
+
+
+def test_its_keys_are_those_of_version_1() -> None:
+    """The fields have names of their own by now, which the other tests take from the types."""
+    written = make_document(analysed(charts_run()))
+    assert {"made_again", "set_aside"} < set(written)
+    assert {"made_again", "struck_out"} < set(written["trials"])
+    assert "set_aside" in written["charts"][0]["panels"][0]["spots"][0]

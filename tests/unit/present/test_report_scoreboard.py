@@ -209,7 +209,7 @@ def test_every_comparison_of_every_axis_stands_in_the_details() -> None:
 
 
 def test_retried_trials_are_reported_by_contestant_and_by_cause() -> None:
-    retried = machine.make_retries_view(troubled().made_again)
+    retried = machine.make_retries_view(troubled().retried)
     assert retried is not None
     assert {row[0]: row[1] for row in retried.by_contestant.rows if row[0] in (EPOLL, CALLBACKS)} == {
         EPOLL: "3",
@@ -218,7 +218,7 @@ def test_retried_trials_are_reported_by_contestant_and_by_cause() -> None:
     assert retried.by_cause is not None
     assert retried.by_cause.rows == (("steal", "16"),)
     assert retried.slices_by_program is None
-    assert machine.make_retries_view(analyse_made().made_again) is None
+    assert machine.make_retries_view(analyse_made().retried) is None
 
 
 def test_each_audit_is_reported_with_what_follows_from_it() -> None:

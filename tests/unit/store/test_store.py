@@ -330,7 +330,7 @@ def test_what_only_the_generators_audit_doubts_is_valid_in_list_and_report(tmp_p
     stored(doubtful_run, tmp_path)
     (listed,) = listing.list_runs(tmp_path)
     counted = analyse(doubtful_run).counts
-    assert listed["trials"] == NONE | {"valid": len(doubtful_run.trials)} == msgspec.structs.asdict(counted)
+    assert listed["trials"] == NONE | {"valid": len(doubtful_run.trials)} == msgspec.to_builtins(counted)
 
 
 def test_what_cannot_be_written_is_closed_again(run: Run, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def _fill_spot(
         missing=None if estimates[0] else _explain_missing(planned),
         trials=len(used),
         planned=len({trial.block for trial in planned}),
-        set_aside=sum(trial.status not in outcomes.RANKED for trial, _ in used),
+        excluded=sum(trial.status not in outcomes.RANKED for trial, _ in used),
         lost=METRICS["lost"].over(used) if loss else None,
         above=loss.above if loss else False,
     )

@@ -11,15 +11,15 @@ from netdyno.model.base import Name
 
 class TrialSpeeds(msgspec.Struct, frozen=True):
     """The canary beside one trial: the trial's start in seconds after that of the first, its block, and the figures in
-    the order of FIGURES: the geometric mean of before and after, the lesser and the greater of these two. `struck`: its
-    machine was not that of its block."""
+    the order of FIGURES: the geometric mean of before and after, the lesser and the greater of these two. `invalid`:
+    its machine was not that of its block."""
 
     at_s: float
     block: int
     speeds: tuple[float, ...]
     least: tuple[float, ...]
     most: tuple[float, ...]
-    struck: bool
+    invalid: bool
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class MachineOverTime(msgspec.Struct, frozen=True):
     """The trials in the order in which they ran."""
     ranges: tuple[Range, ...]
     """One range for each figure, in the order of FIGURES."""
-    struck: int
+    invalid: int
     """Trials with a machine that was not that of their block, by this audit, with or without others."""
     unread: int
     """Trials beside which the canary could not be read."""

@@ -33,7 +33,7 @@ class Spot(msgspec.Struct, frozen=True):
     trials: int
     """The number of trials behind the estimate, of `planned`."""
     planned: int
-    set_aside: int
+    excluded: int = msgspec.field(name="set_aside")
     """How many of these trials are excluded, for a metric that counts excluded ones."""
     lost: float | None
     above: bool

@@ -174,11 +174,11 @@ class Counts(msgspec.Struct, frozen=True):
     something wrong, `made_again` counts retries."""
 
     valid: int
-    struck_out: int
+    invalid: int = msgspec.field(name="struck_out")
     faulty: int
     failed: int
     skipped: int
-    made_again: int
+    retried: int = msgspec.field(name="made_again")
 
 
 class AuditTally(msgspec.Struct, frozen=True):
@@ -208,7 +208,7 @@ class PublishedRun(Frozen, kw_only=True):
     question: Quoted
     started_at: Quoted
     finished_at: Quoted | None
-    made_again: Retries
+    retried: Retries = msgspec.field(name="made_again")
     audits: tuple[AuditTally, ...]
     machine: MachineUse | None
     """None where no valid trial tells."""
@@ -236,7 +236,7 @@ class Analysis(PublishedRun, kw_only=True):
     level: float
     """The chance, per scenario, that its ranking claims any difference that is not there (at most); once for its own
     metric, once for all other axes."""
-    set_aside: tuple[TrialNote, ...]
+    excluded: tuple[TrialNote, ...]
     canary: MachineOverTime | None
     """None in a run that was stored before there was one."""
     pinning: tuple[Pinning, ...]

@@ -30,7 +30,7 @@ def summarise_run(run: Run) -> MachineOverTime | None:
     return MachineOverTime(
         trials=trials,
         ranges=tuple(_find_range(number, name, readings, trials) for number, name in enumerate(CANARY_FIGURES)),
-        struck=sum(trial.struck for trial in trials),
+        invalid=sum(trial.invalid for trial in trials),
         unread=sum(trial.canary is not None and bool(trial.canary.unread) for trial in with_canary),
         unjudged=sum(not outcomes.is_canary_judged(trial) for trial in with_canary),
         counted=run.environment.get("foreign_load") == "count",
@@ -56,7 +56,7 @@ def _describe_speeds(trial: Trial, sides: Sequence[CanaryReading], began: dateti
         speeds=tuple(map(statistics.geometric_mean, speeds)),
         least=tuple(map(min, speeds)),
         most=tuple(map(max, speeds)),
-        struck=_has_passed(trial) is False and len(sides) > 1,
+        invalid=_has_passed(trial) is False and len(sides) > 1,
     )
 
 

@@ -112,6 +112,6 @@ def _collect_notes(analysis: Analysis) -> Iterator[Note]:
     texts = {
         "control": aa.describe_control(analysis.control),
         "machine": canary.summarise_drift(analysis.canary),
-        "made_again": retries.describe_retries(analysis.made_again),
+        "made_again": retries.describe_retries(analysis.retried),
     }
     yield from (Note(kind=kind, question=None, text=text) for kind, text in texts.items() if text)

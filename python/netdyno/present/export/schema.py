@@ -287,7 +287,7 @@ class Findings(PublishedRun, kw_only=True):
     control: ControlEntry = msgspec.field(name="aa")
     canary: tuple[Range, ...] | None
     flips: tuple[FlipEntry, ...]
-    set_aside: tuple[TrialNote, ...]
+    excluded: tuple[TrialNote, ...] = msgspec.field(name="set_aside")
 
 
 class Export(Frozen):

@@ -22,7 +22,7 @@ def summarise_drift(machine: MachineOverTime | None) -> str:
             f"{quantities.three_digits(drift.drift)} times as fast as the slowest, from "
             f"{quantities.rate(drift.least)} to {quantities.rate(drift.most)} over the run."
         )
-    if machine.struck:
+    if machine.invalid:
         texts.append(_describe_excluded(machine))
     return " ".join(texts)
 
@@ -46,7 +46,7 @@ def describe_drift(machine: MachineOverTime) -> tuple[str, ...]:
         texts.append(
             "The distance of each trial from its block was only counted, as requested: no trial is invalid for it."
         )
-    elif machine.struck:
+    elif machine.invalid:
         texts.append(_describe_excluded(machine))
     else:
         texts.append(f"No trial was further than a factor of {FACTOR:g} from the median of its block.")
@@ -58,6 +58,6 @@ def describe_drift(machine: MachineOverTime) -> tuple[str, ...]:
 
 
 def _describe_excluded(machine: MachineOverTime) -> str:
-    trials = quantities.plural(machine.struck, "trial")
-    verb = "was" if machine.struck == 1 else "were"
+    trials = quantities.plural(machine.invalid, "trial")
+    verb = "was" if machine.invalid == 1 else "were"
     return f"{trials} {verb} retried, because the machine was faster or slower there than in the rest of the block."

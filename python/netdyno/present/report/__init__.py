@@ -116,7 +116,7 @@ def _show_findings(
         "charts": [charts.make_view(chart, looks, f"f{number}") for number, chart in enumerate(analysis.charts, 1)],
         "flips": [flips.make_view(flip, looks, f"flip{number}") for number, flip in enumerate(analysis.flips, 1)],
         "machine": machine.make_view(analysis.canary),
-        "again": machine.make_retries_view(analysis.made_again),
+        "again": machine.make_retries_view(analysis.retried),
         "control": control.make_view(analysis.control),
         "audits": views.tabulate_audits(analysis.audits),
         "code": views.tabulate_code(analysis.about),

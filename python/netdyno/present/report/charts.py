@@ -54,7 +54,7 @@ class ChartView(msgspec.Struct, frozen=True):
     published: str
     """The legend's name for the source's figures; empty where there are none."""
     marked: bool
-    struck: bool
+    has_excluded: bool
     hatched: bool
     loss_bound: str
     panels: tuple[Panel, ...]
@@ -78,7 +78,7 @@ def make_view(chart: Chart, looks: Styles, anchor: str) -> ChartView:
         keys=tuple(_list_keys(chart)),
         published=PUBLISHED_WORDS if any(chart_panel.published for chart_panel in chart.panels) else "",
         marked=any(spot.above for spot in chart.spots),
-        struck=is_surface and any(spot.set_aside for spot in chart.spots),
+        has_excluded=is_surface and any(spot.excluded for spot in chart.spots),
         hatched=is_surface and any(spot.value is None for spot in chart.spots),
         loss_bound=" or ".join(map(quantities.share, chart.loss_bounds)),
         panels=tuple(
@@ -190,13 +190,13 @@ def _make_row(
     source_figure = published.get(tuple(spot.at.items()))
     mark = f" {loss.MARK}" if spot.above else ""
     lost = make_cell(spot.lost, lambda share: f"{quantities.share(share)}{mark}")
-    struck = f", {spot.set_aside} excluded" if spot.set_aside else ""
+    excluded = f", {spot.excluded} excluded" if spot.excluded else ""
     return (
         *names,
         *texts,
         *((make_cell(source_figure.value if source_figure else None, metrics[0].speak),) if published else ()),
         *((lost,) if lossy else ()),
-        f"{spot.trials} of {spot.planned}{struck}",
+        f"{spot.trials} of {spot.planned}{excluded}",
     )
 
 

@@ -19,13 +19,13 @@ from netdyno.present.report.theme import HEAT_STEPS
 
 class HeatCell(msgspec.Struct, frozen=True):
     """A cell. `step` is its colour, None where there is no figure. `tip` is its full text, `mark` the mark of its loss,
-    `struck` whether trials in it are excluded, `published` the source's figure there."""
+    `has_excluded` whether trials in it are excluded, `published` the source's figure there."""
 
     text: str
     step: int | None
     tip: str
     mark: str = ""
-    struck: bool = False
+    has_excluded: bool = False
     published: str = ""
 
 
@@ -118,14 +118,14 @@ def _make_cell(
     texts = [speak(spot.value.value), f"{spot.trials} of {quantities.plural(spot.planned, 'trial')}"]
     if spot.lost is not None:
         texts.append(f"{quantities.share(spot.lost)} lost")
-    if spot.set_aside:
-        texts.append(f"{spot.set_aside} excluded")
+    if spot.excluded:
+        texts.append(f"{spot.excluded} excluded")
     return HeatCell(
         text=speak(spot.value.value).removesuffix("/s"),
         step=scale.step(spot.value.value),
         tip=f"{place}: {', '.join(texts)}",
         mark=loss.MARK if spot.above else "",
-        struck=spot.set_aside > 0,
+        has_excluded=spot.excluded > 0,
         published=source_figure,
     )
 

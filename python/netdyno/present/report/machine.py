@@ -28,7 +28,7 @@ from netdyno.present.report.tables import ReportTable, make_cell
 HEIGHT_INCHES = 2.4
 MOST_POINTS = 80
 """Points of one panel; in a longer run, neighbours are one point."""
-MOST_STRUCK = 25
+MOST_INVALID = 25
 """Marks of invalid trials in one panel."""
 CROSSES_AT = 0.05
 """Share of the height of a panel."""
@@ -46,7 +46,7 @@ class TimelinePoint(msgspec.Struct, frozen=True):
     least: float
     median: float
     most: float
-    struck: bool
+    invalid: bool
 
 
 class MachineView(msgspec.Struct, frozen=True):
@@ -106,10 +106,10 @@ def _describe_drawing(machine: MachineOverTime) -> str:
         drawn = f"A point is the median of {merged} trials one after the other; the band goes from least to most."
     lines = "where each block begins" if step == 1 else f"where one block in {step} begins"
     texts = [drawn, f"Upright lines: {lines}."]
-    if machine.struck:
+    if machine.invalid:
         texts.append(f"Crosses: invalid trials, further than a factor of {FACTOR:g} from their block.")
-    if sum(point.struck for point in list_points(machine, 0)) > MOST_STRUCK:
-        texts.append(f"The first {MOST_STRUCK} are marked.")
+    if sum(point.invalid for point in list_points(machine, 0)) > MOST_INVALID:
+        texts.append(f"The first {MOST_INVALID} are marked.")
     return " ".join(texts)
 
 
@@ -127,7 +127,7 @@ def _merge_trials(trials: Sequence[TrialSpeeds], number: int) -> TimelinePoint:
         least=min(trial.least[number] for trial in trials),
         median=statistics.median(trial.speeds[number] for trial in trials),
         most=max(trial.most[number] for trial in trials),
-        struck=any(trial.struck for trial in trials),
+        invalid=any(trial.invalid for trial in trials),
     )
 
 
@@ -184,14 +184,14 @@ def _draw_blocks(axes: Axes, begun: Sequence[float], top: float) -> None:
 
 def _draw_crosses(axes: Axes, xs: Sequence[float], drawn: Sequence[TimelinePoint], top: float) -> None:
     """Mark invalid trials at the bottom: each panel has all of them, whichever figure was the cause."""
-    struck = [x for x, point in zip(xs, drawn, strict=True) if point.struck][:MOST_STRUCK]
-    ys = [CROSSES_AT * top] * len(struck)
-    axes.plot(struck, ys, linestyle="", marker="x", color=theme.LOSS, markeredgewidth=1.6, zorder=4)
+    invalid = [x for x, point in zip(xs, drawn, strict=True) if point.invalid][:MOST_INVALID]
+    ys = [CROSSES_AT * top] * len(invalid)
+    axes.plot(invalid, ys, linestyle="", marker="x", color=theme.LOSS, markeredgewidth=1.6, zorder=4)
 
 
 def _describe_panel(machine: MachineOverTime, rate: Range) -> str:
     blocks = quantities.plural(len(_find_beginnings(machine)), "block")
-    note = f" {quantities.plural(machine.struck, 'trial')} invalid, too far off." if machine.struck else ""
+    note = f" {quantities.plural(machine.invalid, 'trial')} invalid, too far off." if machine.invalid else ""
     return (
         f"The canary's {rate.name} over the run, {quantities.plural(len(machine.trials), 'trial')} in {blocks}: "
         f"{quantities.rate(rate.least)} to {quantities.rate(rate.most)}, median {quantities.rate(rate.median)}.{note} "
@@ -217,4 +217,4 @@ def _make_row(trials: Sequence[TrialSpeeds], figures: int) -> tuple[str, ...]:
     speeds = (
         make_cell(speed, quantities.rate) for point in together for speed in (point.least, point.median, point.most)
     )
-    return name, str(len(trials)), *speeds, str(sum(trial.struck for trial in trials))
+    return name, str(len(trials)), *speeds, str(sum(trial.invalid for trial in trials))

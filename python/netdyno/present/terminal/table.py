@@ -88,7 +88,7 @@ def render(analysis: Analysis) -> RenderableType:
             text for findings in analysis.scenarios for text in ground.list_caveats(findings.ground)
         )
     ]
-    if retried := retries.describe_retries(analysis.made_again):
+    if retried := retries.describe_retries(analysis.retried):
         parts.append(Text(retried))
     if drifted := canary.summarise_drift(analysis.canary):
         parts.append(Text(drifted, style="yellow"))
@@ -386,7 +386,7 @@ def _format_cpu(cell: CellFigures | None) -> str:
 def _draw_excluded(analysis: Analysis) -> list[RenderableType]:
     """Draw each cause in a line, with its number of excluded trials by contestant; the report has the details."""
     groups: dict[tuple[str, str], list[TrialNote]] = {}
-    for note in analysis.set_aside:
+    for note in analysis.excluded:
         groups.setdefault((note.status, exclusions.describe_cause(note.cause)), []).append(note)
     # With pairs, the answer itself is which pairs do not work, and why.
     shown = len(groups) if any(findings.pairs for findings in analysis.scenarios) else CAUSES_SHOWN
@@ -427,7 +427,7 @@ def _describe_certainty(analysis: Analysis) -> Text:
     return Text(
         f"{quantities.plural(counts.valid, 'valid trial')} over {quantities.listed(analysis.links)} in "
         f"{quantities.plural(analysis.blocks_measured, 'block')}, "
-        f"{counts.struck_out} invalid, {counts.faulty} faulty, {counts.failed} failed, {counts.skipped} skipped. "
+        f"{counts.invalid} invalid, {counts.faulty} faulty, {counts.failed} failed, {counts.skipped} skipped. "
         f"{COLUMNS_EXPLAINED if any(findings.axes for findings in analysis.scenarios) else ''} {verdict.WHAT_HOLDS}",
         style="dim",
     )

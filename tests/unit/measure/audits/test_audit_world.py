@@ -33,7 +33,7 @@ def test_every_audit_of_the_harness_has_its_cases_and_every_case_its_audit() -> 
 
 def test_every_audit_in_cpp_fails_by_a_fault_there_or_has_a_twin_here() -> None:
     """That the faults fail a trial, and that all pass without one, is tested there (AuditFaults, AllPassOnAGoodTrial),
-    and so is that each has one (EachIsStruckOutByAFault)."""
+    and so is that each has one (EachFailsByAFault)."""
     tests = (ROOT / "tests" / "cpp" / "loadgen" / "test_load_audits.cpp").read_text()
     faults = set(re.findall(r'Fault\{"\w+",\s*"(\w+)"', tests))
     assert faults == audit_names.of_generator()

@@ -14,7 +14,7 @@ from netdyno.model.trial import Trial
 from tests.support.builders.made_canary import beside, judge, of_speeds, reading, trial
 
 
-def struck(trials: Sequence[Trial]) -> list[tuple[int, int]]:
+def list_invalid(trials: Sequence[Trial]) -> list[tuple[int, int]]:
     """Return block and position of the trials whose canary audit failed."""
     return [
         (judged_trial.block, judged_trial.position)
@@ -30,7 +30,7 @@ def audit(judged_trial: Trial) -> Audit:
 
 def test_a_machine_that_stays_the_same_strikes_nothing_out() -> None:
     judged = judge(of_speeds([[1.0, 1.05, 0.95, 1.1, 0.9, 1.0]]))
-    assert struck(judged) == []
+    assert list_invalid(judged) == []
     assert all(judged_trial.status == "valid" and judged_trial.reason == "" for judged_trial in judged)
     assert len([audit(judged_trial) for judged_trial in judged]) == 6
 
@@ -38,7 +38,7 @@ def test_a_machine_that_stays_the_same_strikes_nothing_out() -> None:
 def test_a_trial_whose_machine_was_not_that_of_its_block_is_invalid() -> None:
     trials = of_speeds([[1.0] * 4 + [0.5, 0.5] + [1.0] * 4])
     judged = judge(trials)
-    assert struck(judged) == [(1, 3), (1, 4), (1, 5)]  # the reading after 3 is the one before 4
+    assert list_invalid(judged) == [(1, 3), (1, 4), (1, 5)]  # the reading after 3 is the one before 4
     assert judged[4].status == "struck_out"
     assert judged[4].reason == (
         "canary: before the trial, the canary read 10.0k/s (round trips), a factor of 2.00 off the median of its "
@@ -54,12 +54,12 @@ def test_one_core_is_enough(which: str) -> None:
     half = reading(**{which: 0.5})
     trials[3] = trial(1, 3, 1.0, half)
     judged = judge(trials)
-    assert struck(judged) == [(1, 3)]
+    assert list_invalid(judged) == [(1, 3)]
     assert f"after the trial, the canary read 450M/s ({which}'s core), a factor of 2.00 off" in judged[3].reason
 
 
 def test_a_faster_machine_is_another_one_too() -> None:
-    assert struck(judge(of_speeds([[1.0] * 4 + [2.0] + [1.0] * 4]))) == [(1, 3), (1, 4)]
+    assert list_invalid(judge(of_speeds([[1.0] * 4 + [2.0] + [1.0] * 4]))) == [(1, 3), (1, 4)]
 
 
 def test_the_bound_is_a_factor_either_way() -> None:
@@ -77,7 +77,7 @@ def test_each_host_of_the_load_is_held_against_itself() -> None:
         for number in range(8)
     ]
     judged = judge(trials)
-    assert struck(judged) == [(1, 3)]
+    assert list_invalid(judged) == [(1, 3)]
     assert judged[3].reason.startswith(
         "canary: tls://b: before the trial, the canary read 8.00k/s (round trips), a factor of"
     )
@@ -92,13 +92,13 @@ def test_a_host_that_makes_some_of_the_loads_is_judged_by_these() -> None:
     trials = [trial(1, number) for number in range(10)]
     for number in range(0, 10, 2):
         trials[number] = replace(trials[number], canaries=(beside("tls://b", 0.5 if number == 4 else 1.0),))
-    assert struck(judge(trials)) == [(1, 4)]
+    assert list_invalid(judge(trials)) == [(1, 4)]
 
 
 def test_a_machine_that_drifts_between_blocks_strikes_nothing_out() -> None:
-    assert struck(judge(of_speeds([[1.0] * 6, [0.5] * 6, [2.0] * 6]))) == [(1, 5), (2, 5)]  # where it changed
+    assert list_invalid(judge(of_speeds([[1.0] * 6, [0.5] * 6, [2.0] * 6]))) == [(1, 5), (2, 5)]  # where it changed
     apart = [trial(block, position, speed) for block, speed in ((1, 1.0), (2, 0.4), (3, 2.5)) for position in range(6)]
-    assert struck(judge(apart)) == []
+    assert list_invalid(judge(apart)) == []
 
 
 # --- small blocks ------------------------------------------------------------------------------------------------
@@ -106,14 +106,14 @@ def test_a_machine_that_drifts_between_blocks_strikes_nothing_out() -> None:
 
 def test_a_small_block_that_agrees_with_itself_is_one_machine() -> None:
     blocks = [(1, 1.0), (2, 0.3), (3, 1.0), (4, 3.0)]
-    assert struck(judge([trial(block, position, speed) for block, speed in blocks for position in (0, 1)])) == []
+    assert list_invalid(judge([trial(block, position, speed) for block, speed in blocks for position in (0, 1)])) == []
 
 
 def test_in_a_small_block_that_does_not_the_neighbours_say_which_stands_apart() -> None:
     trials = [trial(block, position) for block in (1, 2, 3, 4) for position in (0, 1)]
     trials[5] = trial(3, 1, 0.5)
     judged = judge(trials)
-    assert struck(judged) == [(3, 1)]
+    assert list_invalid(judged) == [(3, 1)]
     assert "off the median of its block and its neighbours, 20.0k/s" in judged[5].reason
 
 
@@ -128,13 +128,13 @@ def test_the_first_of_small_blocks_waits_for_its_neighbours() -> None:
         for position in (0, 1):
             judging.add(trial(block, position))
         judging.block_ended()
-    assert struck(revised) == [(1, 0)]
+    assert list_invalid(revised) == [(1, 0)]
     assert [(entry.block, entry.position) for entry in revised] == [(2, 0), (2, 1), (1, 0), (1, 1), (3, 0), (3, 1)]
 
 
 def test_a_run_of_too_few_trials_does_not_know_its_machine() -> None:
     judged = judge([trial(1, 0), trial(1, 1, 0.4)])
-    assert struck(judged) == []
+    assert list_invalid(judged) == []
     assert audit(judged[0]).detail == "not judged, because there are too few trials to compare with"
 
 
@@ -165,7 +165,7 @@ def test_a_reading_of_its_own_before_a_trial_counts_too() -> None:
 
 def test_where_it_is_only_counted_nothing_is_invalid_and_the_figures_stand() -> None:
     judged = judge(of_speeds([[1.0] * 4 + [0.25] + [1.0] * 4]), "count")
-    assert struck(judged) == []
+    assert list_invalid(judged) == []
     assert {judged_trial.status for judged_trial in judged} == {"valid"}
     assert audit(judged[4]).detail.startswith(
         "not judged, because it is only counted: before the trial, the canary read 5.00k/s (round trips), a "
@@ -179,7 +179,7 @@ def test_a_trial_beside_which_it_could_not_be_read_is_invalid() -> None:
     assert readings is not None
     trials[2] = replace(trials[2], canary=replace(readings, after=None, unread="the canary ended with exit code 1"))
     judged = judge(trials)
-    assert struck(judged) == [(1, 2)]
+    assert list_invalid(judged) == [(1, 2)]
     assert judged[2].reason == ("canary: the speed of the machine is unknown: the canary ended with exit code 1")
 
 
@@ -199,7 +199,7 @@ def test_a_trial_that_failed_stays_as_it_is_and_its_readings_count() -> None:
     trials.append(trial(1, 6))
     judged = judge(trials)
     assert judged[:6] == trials[:6]
-    assert struck(judged) == [(1, 6)]
+    assert list_invalid(judged) == [(1, 6)]
 
 
 def test_a_trial_that_was_skipped_has_no_reading_and_is_not_judged() -> None:

@@ -127,7 +127,7 @@ def test_what_cannot_be_is_invalid_by_its_name(what: str) -> None:
     assert ", at most " in audit.detail
 
 
-def test_connections_that_are_made_again_carry_what_was_sent() -> None:
+def test_reconnected_connections_carry_what_was_sent() -> None:
     reconnecting = changed(changed(LOAD, "plan.requests_per_connection", 100), "connections.in_window", 5)
     assert judged(reconnecting).passed, judged(reconnecting).detail
     few = judged(changed(reconnecting, "plan.requests_per_connection", 99))

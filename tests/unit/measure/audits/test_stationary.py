@@ -74,8 +74,8 @@ def test_a_random_walk_strikes_out() -> None:
 @pytest.mark.parametrize("noise", [0.0, 0.03, 0.1, 0.3])
 def test_a_still_series_passes_however_noisy(points: int, noise: float) -> None:
     """Where noise is not small beside the bound, one or two trials in 100 may be invalid."""
-    struck = sum(not judged(np.ones(points), noise, seed).passed for seed in range(100))
-    assert struck <= {0.0: 0, 0.03: 0, 0.1: 1, 0.3: 3}[noise]
+    invalid = sum(not judged(np.ones(points), noise, seed).passed for seed in range(100))
+    assert invalid <= {0.0: 0, 0.03: 0, 0.1: 1, 0.3: 3}[noise]
 
 
 def test_a_certain_but_small_drift_passes() -> None:
