@@ -1,17 +1,17 @@
 """Counts how often a run answers right: six servers, of which one is equal to the first and four are worse by a planted
-amount, within the time of one question of `quick`, in turns and with turns = "off"; --turns leaves one of these out.
+amount, within the time of one scenario of `quick`, in turns and with turns = "off"; --turns leaves one of these out.
 
     python bench/answers.py [--seconds 70] [--runs 20] [--minutes 10] [--only cpu p99] [--turns on off]
                             [--disturbed] [--seed 1] [--server PATH] [--results DIR]
 
-cpu: a closed loop of 10 connections; a message costs 100 us of work, and 2, 5, 10 and 20% more. The question is about
+cpu: a closed loop of 10 connections; a message costs 100 us of work, and 2, 5, 10 and 20% more. The scenario is about
 throughput and CPU per message. p99: 5000 messages a second over 100 connections; two in a hundred wait 2 ms, and 10, 25
-and 50% longer; of the last server, one more in a hundred waits 10 ms ("1 in 100"). The question is about p99. For each
+and 50% longer; of the last server, one more in a hundred waits 10 ms ("1 in 100"). The scenario is about p99. For each
 planted difference to the first server it prints the share of runs that proved it, and that proved its opposite; the
 median of the measured ratio, and the median of half the interval's width. Every difference of the equal server is
 wrong.
 
-The settings and the questions take turns, so that a change of the machine meets all alike; it ends when another round
+The settings and the scenarios take turns, so that a change of the machine meets all alike; it ends when another round
 would not fit into --minutes, after one round at the least. --disturbed runs bench/disturb.py beside each run, and
 $NETDYNO_FOREIGN_LOAD decides about disturbed trials. $NETDYNO_BUILD names the build.
 """
@@ -199,7 +199,7 @@ def print_summary(
 ) -> None:
     """Print one line for each planted difference, metric and setting."""
     print(
-        f"{'question':10}{'planted':12}{'metric':12}{'turns':>6}{'runs':>6}{'proven':>8}{'wrong':>7}{'ratio':>8}{'±':>8}{'minutes':>9}"
+        f"{'scenario':10}{'planted':12}{'metric':12}{'turns':>6}{'runs':>6}{'proven':>8}{'wrong':>7}{'ratio':>8}{'±':>8}{'minutes':>9}"
     )
     for question, name, metric in dict.fromkeys(
         (question, name, metric) for question, _, name, metric in verdicts_by_cell
@@ -220,7 +220,7 @@ def main() -> None:
     """Run the rounds and print the summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=70.0, help="time budget of one run")
-    parser.add_argument("--runs", type=int, default=20, help="of each question and setting, at most")
+    parser.add_argument("--runs", type=int, default=20, help="of each scenario and setting, at most")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--only", choices=tuple(PLANTED), nargs="+", default=list(PLANTED))
     parser.add_argument("--turns", choices=TURNS, nargs="+", default=list(TURNS))

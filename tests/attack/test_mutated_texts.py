@@ -45,7 +45,7 @@ def read_experiment(chance: Random, path: Path) -> None:
     good = chance.choice(EXPERIMENTS)
     path = path.with_name(good.name)
     path.write_bytes(changed(chance, good.read_bytes()))
-    experiment.list_sizes(path)
+    experiment.list_budgets(path)
     experiment.load(path)
 
 

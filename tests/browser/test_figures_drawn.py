@@ -221,9 +221,9 @@ def test_a_surface_has_a_cell_for_each_value_hatches_rings_and_one_scale(shown: 
 def test_excluded_trials_show_where_their_figure_counts(shown: Watched) -> None:
     excluded = section(shown, CONNECTED_TITLE).locator(".heat .excluded")
     assert excluded.count() == 20
-    assert (excluded.last.get_attribute("title") or "").endswith("28.6%, 6 of 6 trials, 6 excluded")
+    assert (excluded.last.get_attribute("title") or "").endswith("28.6%, 6 of 6 trials, 6 invalid or faulty")
     assert section(shown, CONNECTED_TITLE).locator(".heat .hatched").count() == 0
-    assert "includes excluded trials" in section(shown, CONNECTED_TITLE).locator(".legend").inner_text()
+    assert "includes invalid or faulty trials" in section(shown, CONNECTED_TITLE).locator(".legend").inner_text()
 
 
 def test_every_cell_of_a_surface_can_be_read(shown: Watched) -> None:

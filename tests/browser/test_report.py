@@ -203,7 +203,7 @@ def test_no_name_is_broken_in_a_card(light: Watched) -> None:
 
 def test_how_far_the_machine_was_busy_otherwise_stands_beside_the_audits(light: Watched) -> None:
     text = light.page.locator("#excluded").inner_text()
-    assert "other virtual machines took a median 0% and at most 0% of the cores' time (steal)" in text
+    assert "the hypervisor took a median 0% and at most 0% of the cores' time (steal)" in text
     assert "other programs a median 1% and at most 1% (foreign load)" in text
 
 

@@ -367,7 +367,7 @@ def test_where_runs_have_nothing_in_common_page_and_stderr_say_so(
     page = (tmp_path / "first" / "report-with-later-nobody.html").read_text()
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(",")[0].partition(":")[2] for line in lines] == [
-        " later and first have no question in common",
+        " later and first have no scenario in common",
         " nobody and first have no cell in common",
     ]
     assert all(f"{line.removeprefix('netdyno: ')}." in page for line in lines)

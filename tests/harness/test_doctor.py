@@ -182,21 +182,21 @@ CASES: list[tuple[str, Made, DoctorVerdict, str]] = [
     ("steal", Made(idle_ticks=96, stolen_ticks=4), "bad", "4.0%"),
     ("steal", Made(tells=False), "unknown", "not reported by this kernel"),
     (
-        "other load",
+        "foreign load",
         Made(),
         "good",
         "0.5 s; something waited for a core in 0% of the last 10 s",
     ),
-    ("other load", Made(idle_ticks=98), "could be better", "2%"),
-    ("other load", Made(idle_ticks=94), "bad", "6%"),
+    ("foreign load", Made(idle_ticks=98), "could be better", "2%"),
+    ("foreign load", Made(idle_ticks=94), "bad", "6%"),
     (
-        "other load",
+        "foreign load",
         Made(files={"/proc/pressure/cpu": "some avg10=12.3 avg60=0"}),
         "could be better",
         "12% of the last",
     ),
-    ("other load", Made(files={"/proc/pressure/cpu": ""}), "good", "0% of the cores' time within 0.5 s"),
-    ("other load", Made(tells=False), "unknown", "not reported by this kernel"),
+    ("foreign load", Made(files={"/proc/pressure/cpu": ""}), "good", "0% of the cores' time within 0.5 s"),
+    ("foreign load", Made(tells=False), "unknown", "not reported by this kernel"),
     ("interrupts", Made(), "good", "20 per second"),
     (
         "interrupts",
@@ -371,7 +371,7 @@ def test_the_worst_stands_first_with_its_effect_and_its_fix() -> None:
 
 
 def test_a_fix_that_needs_no_root_says_so() -> None:
-    result = finding("other load", Made(idle_ticks=0))
+    result = finding("foreign load", Made(idle_ticks=0))
     assert not result.needs_root
     assert "\n    fix: end other programs (top shows them), and measure when nothing else runs" in as_text(
         [result], 100

@@ -174,7 +174,7 @@ def test_with_one_processor_the_terminal_says_that_both_sides_share_it(carried_o
 
 def test_every_answer_under_a_quota_says_so(carried_out: PerformRun) -> None:
     _, analysis = carried_out("vm-2-quota", "quick", "compute")
-    notice = "Measured under a CPU quota of 0.4 cores for server, load and netdyno together."
+    notice = "Measured under a CPU quota of 0.4 cores for server, generator and netdyno together."
     assert notice in " ".join(table(analysis).split())
     assert notice in report.render_html(analysis)
     assert question(analysis, "compute")["ground"]["quota_cores"] == 0.4

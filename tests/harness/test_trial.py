@@ -268,7 +268,7 @@ def test_a_server_that_fails_is_a_stored_failure_with_its_reason(
         ("no_ports", "the generator ended with exit code 1: netdyno-load: nothing was measured"),
         ("no_result", "the generator ended without a result"),
         ("unreadable", "the generator's result cannot be read"),
-        ("no_events", "the load did not announce its window"),
+        ("no_events", "the load program did not announce its window"),
         ("hangs", "the generator did not finish within 0.2 s"),
     ],
 )

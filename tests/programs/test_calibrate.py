@@ -538,7 +538,7 @@ def test_the_card_shows_truth_reading_error_and_verdict() -> None:
 
 
 def test_the_card_says_when_it_needed_a_second_attempt() -> None:
-    assert "all 1 cases passed, 1 of them not at the first attempt" in shown([STALL])
+    assert "all 1 cases passed, 1 of them not at the first try" in shown([STALL])
 
 
 def test_the_card_says_when_the_machine_stood_still() -> None:

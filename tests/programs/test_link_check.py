@@ -89,7 +89,7 @@ def test_a_link_gets_several_chances_and_no_more(monkeypatch: pytest.MonkeyPatch
     line, fault = judge("wan with 20ms each way, 1% lost", FAR, slow)
     assert len(tries) == ATTEMPTS
     assert fault.startswith(
-        "the link wan with 20ms each way, 1% lost is not as requested, in 3 attempts: a round trip should take 40.0 ms "
+        "the link wan with 20ms each way, 1% lost is not as requested, in 3 tries: a round trip should take 40.0 ms "
         "and it took 90.0 ms; measured 90.0 ms round trip"
     )
     assert "measured 90.0 ms" in line

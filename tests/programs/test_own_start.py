@@ -117,7 +117,7 @@ def test_it_runs_already_at_a_file(tmp_path: Path) -> None:
         (("--server", API, "--directory", "/nowhere"), "/nowhere is no folder"),
         (("--server", API, "--env", "PORT"), "'PORT' is no variable: write NAME=VALUE"),
         (("--server", API, "--unix-socket", "/tmp/mine"), "write {port} in its name"),
-        (("--address", "http://127.0.0.1:1/items"), "write --path /items beside it"),
+        (("--address", "http://127.0.0.1:1/items"), "add --path /items"),
         (("--address", "ftp://127.0.0.1:1"), "write http://HOST[:PORT], https://HOST[:PORT] or tcp://HOST:PORT"),
         (("--address", "http://127.0.0.1:1", "--env", "A=1"), "--env is for a server that netdyno starts (--server)"),
         (("--tls",), "--tls is for your own servers; add --server or --address"),

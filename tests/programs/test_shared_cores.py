@@ -1,4 +1,5 @@
-"""Trials in which server and load share all cores, and those in which they have cores apart, as the kernel sees it."""
+"""Trials in which server and generator share all cores, and those in which they have cores apart, as the kernel sees
+it."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ ALL = frozenset(os.sched_getaffinity(0))
 pytestmark = [
     pytest.mark.needs_build,
     pytest.mark.quiet,
-    pytest.mark.skipif(len(ALL) < 2, reason="on one core server and load share it, whatever is asked for"),
+    pytest.mark.skipif(len(ALL) < 2, reason="on one core server and generator share it, whatever is asked for"),
 ]
 
 SERVERS = ("threads-global-lock", "epoll-reactor")

@@ -135,7 +135,7 @@ class Conditions(OwnRequests, kw_only=True):
     warmup_s: Annotated[Number, Option(DURATION, "Load before each measured window.", "shared")] = 0.0
     duration_s: Annotated[Number, Option(TIME, "Measured window of a trial, such as 500ms or 2s.", "shared")] = 1.0
     timeout_s: Annotated[Number, Option(DURATION, "How long an answer may take.", "shared")] = 10.0
-    link: Annotated[Link, Option(word(*LINKS), "What lies between load and server.", "link")] = "loopback"
+    link: Annotated[Link, Option(word(*LINKS), "What lies between load program and server.", "link")] = "loopback"
     link_rate: Annotated[str | None, Option(BIT_RATE, "Bits per second each way, such as 10mbit.", "link")] = None
     link_delay_s: Annotated[
         Number, Option(duration(MOST_DELAY_S), "Delay in each direction, such as 20ms.", "link")
@@ -179,9 +179,9 @@ class Conditions(OwnRequests, kw_only=True):
         Option(RATE, "Messages per second in a burst, from 1/4 to 3/8 of the window.", "load"),
     ] = None
     size: Annotated[Whole, Option(whole(28), "Bytes of a message.", "load")] = 31
-    nodelay: Annotated[OnOff, Option(word(*get_args(OnOff)), "TCP_NODELAY of the load.", "load")] = "on"
+    nodelay: Annotated[OnOff, Option(word(*get_args(OnOff)), "TCP_NODELAY of the load program.", "load")] = "on"
     write_mode: Annotated[
-        WriteMode, Option(word(*get_args(WriteMode)), "How the load writes a length and a body.", "load")
+        WriteMode, Option(word(*get_args(WriteMode)), "How the load program writes a length and a body.", "load")
     ] = "gathered"
     write_due: Annotated[
         WriteDue, Option(word(*get_args(WriteDue)), "joined: due messages of a connection leave in one call.", "load")
@@ -324,7 +324,7 @@ class Scenario(Conditions, kw_only=True):
 
 
 class Experiment(Frozen):
-    """A question as data (experiments/<name>.toml), at one of its sizes."""
+    """A question as data (experiments/<name>.toml), with one of its budgets."""
 
     name: str
     question: str

@@ -15,7 +15,7 @@ from netdyno.present.plain import make_plain
 from netdyno.present.prose import company, ground
 from netdyno.present.prose import gate as prose
 
-HEADINGS = ("question and metric", "before", "after", "change", "interval", "margin", "")
+HEADINGS = ("scenario and metric", "before", "after", "change", "interval", "margin", "")
 
 
 def list_notes(result: GateFindings, scenarios: Sequence[ScenarioFindings]) -> tuple[str, ...]:

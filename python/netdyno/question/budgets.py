@@ -1,6 +1,7 @@
-"""The sizes of an experiment: the changes of `[budget.smoke]` and `[budget.full]` to its file. Pure, on tables of TOML.
+"""The budgets of an experiment: the changes of `[budget.smoke]` and `[budget.full]` to its file. Pure, on tables of
+TOML.
 
-A size changes blocks, durations and the density of the grid, contestants included, and nothing of the question."""
+A budget changes blocks, durations and the density of the grid, contestants included, and nothing of the question."""
 
 from __future__ import annotations
 
@@ -16,29 +17,29 @@ from netdyno.model.experiment import Budget, Scenario
 from netdyno.question.selection import TomlTable
 
 NORMAL: Budget = "normal"
-"""The size that the file describes outside of its budgets."""
+"""The budget that the file describes outside of its tables `budget`."""
 OTHERS = tuple(name for name in get_args(Budget) if name != NORMAL)
 AMOUNTS = ("blocks", "precision", "most-blocks", "warmup", "warmup-per-connection", "duration")
 BUDGET_KEYS = (*AMOUNTS, "scenario")
 SCENARIO_KEYS = (*AMOUNTS, "factors", "contestants")
 
 
-def read_sizes(raw: TomlTable, where: str) -> dict[Budget, TomlTable]:
-    """The tables of the experiment at each size that it has. Raises UserError with one clear line."""
+def read_budgets(raw: TomlTable, where: str) -> dict[Budget, TomlTable]:
+    """The tables of the experiment with each budget that it has. Raises UserError with one clear line."""
     available: dict[Budget, TomlTable] = {NORMAL: {key: value for key, value in raw.items() if key != "budget"}}
     budgets = table_in(where, raw, "budget")
     check_keys(f"{where}: budget", budgets, OTHERS)
     for name in OTHERS:
         if name in budgets:
-            available[name] = _resize(
+            available[name] = _apply_budget(
                 available[NORMAL], table_in(f"{where}: budget", budgets, name), f"{where}: budget.{name}"
             )
     return available
 
 
-def merge_levels(all_sizes: Iterable[Sequence[Scenario]]) -> tuple[Scenario, ...]:
-    """The scenarios with every level that some size has of each factor."""
-    normal, *others = (tuple(scenarios) for scenarios in all_sizes)
+def merge_levels(all_budgets: Iterable[Sequence[Scenario]]) -> tuple[Scenario, ...]:
+    """The scenarios with every level that some budget has of each factor."""
+    normal, *others = (tuple(scenarios) for scenarios in all_budgets)
     return tuple(
         _add_levels(scenario, [scenarios[index] for scenarios in others]) for index, scenario in enumerate(normal)
     )
@@ -53,7 +54,7 @@ def _add_levels(scenario: Scenario, counterparts: Sequence[Scenario]) -> Scenari
     return msgspec.structs.replace(scenario, factors=factors)
 
 
-def _resize(raw: TomlTable, budget: TomlTable, where: str) -> TomlTable:
+def _apply_budget(raw: TomlTable, budget: TomlTable, where: str) -> TomlTable:
     check_keys(where, budget, BUDGET_KEYS)
     scenarios = raw.get("scenario")
     tables = [dict(table) for table in scenarios if isinstance(table, dict)] if isinstance(scenarios, list) else []
@@ -75,7 +76,7 @@ def _resize(raw: TomlTable, budget: TomlTable, where: str) -> TomlTable:
 
 
 def _choose_contestants(where: str, available: object, change: TomlTable) -> object:
-    """Return the contestants of a size, which are some of those that the file has."""
+    """Return the contestants of a budget, which are some of those that the file has."""
     requested = change["contestants"]
     if not (isinstance(available, list) and isinstance(requested, list)):
         return requested  # the reader of the table reports the error

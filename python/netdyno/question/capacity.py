@@ -61,7 +61,7 @@ def check_capacity(scenario: Scenario, where: str) -> None:
     Raises UserError naming `where` and the key."""
     if scenario.metric != CAPACITY:
         if scenario.objective:
-            raise UserError(f"{where}: key 'objective': is that of the metric 'capacity'; write it beside this key")
+            raise UserError(f"{where}: key 'objective': is that of the metric 'capacity'; write metric = 'capacity'")
         return
     if scenario.then_by:
         raise UserError(f"{where}: key 'then-by': leave it out; with metric 'capacity' each contestant has other rates")

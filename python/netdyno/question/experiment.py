@@ -71,7 +71,7 @@ def find(name_or_path: str, folder: Path) -> Path:
 
 
 def load(path: Path, budget: Budget = "normal") -> Experiment:
-    """Read an experiment at a size, and those that it includes. Raises UserError with one clear line."""
+    """Read an experiment with a budget, and those that it includes. Raises UserError with one clear line."""
     raw = read_table(path)
     if "include" not in raw:
         return _build_experiment(raw, path.stem, str(path), budget)
@@ -89,15 +89,16 @@ def load(path: Path, budget: Budget = "normal") -> Experiment:
     return _join_studies(raw, path, studies, budget)
 
 
-def list_sizes(path: Path) -> tuple[Budget, ...]:
-    """The sizes that an experiment can be run at: those that each of its parts has. Raises UserError as `load` does."""
+def list_budgets(path: Path) -> tuple[Budget, ...]:
+    """The budgets that an experiment can be run with: those that each of its parts has. Raises UserError as `load`
+    does."""
     raw = read_table(path)
     included = raw.get("include")
     if isinstance(included, list) and all(isinstance(name, str) for name in included):
-        parts = [list_sizes(find(name, path.parent)) for name in included]
-        return tuple(size for size in get_args(Budget) if all(size in part for part in parts))
-    available = budgets.read_sizes(raw, str(path))
-    return tuple(size for size in get_args(Budget) if size in available)
+        parts = [list_budgets(find(name, path.parent)) for name in included]
+        return tuple(budget for budget in get_args(Budget) if all(budget in part for part in parts))
+    available = budgets.read_budgets(raw, str(path))
+    return tuple(budget for budget in get_args(Budget) if budget in available)
 
 
 def parse(text: str, name: str, where: str, budget: Budget = "normal") -> Experiment:
@@ -111,20 +112,20 @@ def _build_experiment(raw: Mapping[str, object], name: str, where: str, budget: 
         if key not in raw:
             raise UserError(f"{where}: the key {key!r} is missing")
     raw = add_ends(raw, where)
-    sizes = {size: _parse_scenarios(table, where) for size, table in budgets.read_sizes(raw, where).items()}
-    if budget not in sizes:
-        raise UserError(f"{where}: no size {budget!r}, only {', '.join(map(repr, sizes))}")
+    by_budget = {key: _parse_scenarios(table, where) for key, table in budgets.read_budgets(raw, where).items()}
+    if budget not in by_budget:
+        raise UserError(f"{where}: no budget {budget!r}, only {', '.join(map(repr, by_budget))}")
     experiment = convert(
         where,
-        {"name": name, "question": raw["question"], "budget": budget, "scenarios": sizes[budget]}
+        {"name": name, "question": raw["question"], "budget": budget, "scenarios": by_budget[budget]}
         | _read_own(raw if budget == "normal" else {key: raw[key] for key in raw if key not in TIMES}, where),
         Experiment,
     )
-    # A claim and a figure may name cells that only a larger size has: they are reported as missing, or not drawn.
-    widest = budgets.merge_levels(sizes.values())
+    # A claim and a figure may name cells that only a larger budget has: they are reported as missing, or not drawn.
+    widest = budgets.merge_levels(by_budget.values())
     claims = parse_claims(raw.get("claim", []), widest, where)
     figures = parse_figures(raw.get("figure", []), widest, where)
-    flips = parse_flips(raw.get("flip", []), sizes[budget], where)
+    flips = parse_flips(raw.get("flip", []), by_budget[budget], where)
     return msgspec.structs.replace(experiment, claims=claims, figures=figures, flips=flips)
 
 

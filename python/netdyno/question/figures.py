@@ -98,7 +98,7 @@ class FigureReader:
             fail(where, "scenario", "must be a scenario, or a list of some, each once")
         selection = table_in(where, table, "cells")
         if "scenario" in selection:
-            fail(f"{where}: cells", "scenario", "a figure names it beside 'cells'")
+            fail(f"{where}: cells", "scenario", "a figure names it outside 'cells'")
         return tuple(
             self._cells.cells(f"{where}: cells", {**selection, "scenario": name}, METRICS[metric]) for name in names
         )

@@ -102,7 +102,7 @@ def _parse_flip(table: TomlTable, scenarios: Sequence[Scenario], where: str) -> 
     along = _read_factor(where, table)
     low, high = _read_ends(where, table, along)
     if scenario.factors[along] != (low, high):
-        fail(where, "along", "no size may change these levels: the flip names them")
+        fail(where, "along", "no budget may change these levels: the flip names them")
     metric = read_word(where, table, "metric", METRIC_NAMES) if "metric" in table else scenario.metric
     if metric == CAPACITY:
         fail(where, "metric", "a capacity is a search of its own; name another metric")

@@ -112,7 +112,7 @@ def build(where: str, values: Mapping[str, object], *, has_depth: bool = False) 
     """Build a scenario from these fields, checked as a whole. `has_depth`: a depth is given. Pure."""
     scenario = convert(where, values, Scenario)
     if scenario.rate_share is not None and (scenario.rate is None or "rate" in scenario.factors):
-        raise UserError(f"{where}: key 'rate-share': lowers one 'rate'; write that beside it")
+        raise UserError(f"{where}: key 'rate-share': lowers one 'rate'; add that")
     _check_whole(where, scenario, has_depth=has_depth)
     return scenario
 
@@ -216,9 +216,7 @@ def _check_burst(where: str, settings: Settings, scenario: Scenario) -> None:
     """Check that a burst lies within a window of one known rate (model/burst.py)."""
     if settings.burst_rate is None:
         if scenario.metric == "recovery":
-            raise UserError(
-                f"{where}: key 'metric': 'recovery' is the time after a burst; write a 'burst-rate' beside it"
-            )
+            raise UserError(f"{where}: key 'metric': 'recovery' is the time after a burst; add a 'burst-rate'")
         return
     key = f"{where}: key 'burst-rate'"
     if settings.rate is None:
@@ -400,7 +398,7 @@ def _check_backend(key: str, settings: Settings) -> None:
     if settings.workload not in ASKS_BACKEND:
         raise UserError(f"{key}: requests of {quantities.listed(ASKS_BACKEND)} ask one, {settings.workload!r} does not")
     if settings.longest_service_time_s == 0:
-        raise UserError(f"{key}: a request asks it for its service time; write a 'service-time' beside it")
+        raise UserError(f"{key}: a request asks it for its service time; add a 'service-time'")
 
 
 def _check_connects(key: str, settings: Settings) -> None:
@@ -446,7 +444,7 @@ def _check_write_only(where: str, settings: Settings) -> None:
     if settings.client != GENERATOR:
         raise UserError(f"{key}: only {GENERATOR} has such clients, {settings.client!r} does not")
     if settings.generator_threads != 1:
-        raise UserError(f"{key}: one thread makes the burst; write generator-threads = 1 beside it")
+        raise UserError(f"{key}: one thread makes the burst; write generator-threads = 1")
     defaults = Settings(workload="chat")
     for name in READING_LOADS:
         if getattr(settings, name) != getattr(defaults, name):
@@ -485,12 +483,12 @@ def _check_link(where: str, settings: Settings, scenario: Scenario) -> None:
     for key in ("link-delay", "link-loss"):
         varies = key in scenario.factors and not settings.is_impaired
         if varies or (requested[key] and not any(link.impaired for link in chosen)):
-            raise UserError(f'{where}: key {key!r}: {_link_phrase(settings)} has none; write link = "wan" beside it')
+            raise UserError(f'{where}: key {key!r}: {_link_phrase(settings)} has none; write link = "wan"')
     if requested["link-rate"] and not any(link.apart for link in chosen):
-        raise UserError(f"{where}: key 'link-rate': the loopback has no rate; write link = \"lan\" beside it")
+        raise UserError(f"{where}: key 'link-rate': the loopback has no rate; write link = \"lan\"")
     if settings.is_impaired and not any(requested.values()):
         raise UserError(
-            f"{where}: key 'link': a wan needs 'link-delay', 'link-loss' or 'link-rate'; write some beside it, or "
+            f"{where}: key 'link': a wan needs 'link-delay', 'link-loss' or 'link-rate'; add one, or write "
             'link = "lan"'
         )
 
@@ -499,8 +497,8 @@ def _check_placement(where: str, settings: Settings) -> None:
     """Check that a wan's relay shares no cores: while it waits for one, its link is late (docs/adr/shared-cores.md)."""
     if settings.shares_cores and settings.is_impaired:
         raise UserError(
-            f"{where}: key 'placement': server and load would share their cores with the relay of the wan; write "
-            'placement = "apart", or another link'
+            f"{where}: key 'placement': server and generator would share their cores with the relay of the wan; "
+            'write placement = "apart", or another link'
         )
 
 

@@ -86,7 +86,7 @@ def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[
         "turns are off": scenario.turns == "off",
         ONLY: len(contestants) < 2,
         "clients are compared": settings.client != GENERATOR,
-        "a link lies between load and server": settings.is_apart,
+        "a link lies between load program and server": settings.is_apart,
         "a control group limits each server": settings.cpu_quota is not None or settings.memory_limit is not None,
         "several hosts make the load": settings.client_hosts > 1,
         "the rate changes within the window": settings.burst_rate is not None,

@@ -105,7 +105,7 @@ def list_experiments() -> list[ListingRow]:
         else:
             row = {
                 "question": loaded.question,
-                "sizes": experiment.list_sizes(path),
+                "sizes": experiment.list_budgets(path),
                 "blocks": loaded.blocks,
                 "scenarios": [scenario.name for scenario in loaded.scenarios],
             }
@@ -258,6 +258,8 @@ _NOTES = {
     "error": "error",
 }
 """What only some rows have, which stands below them, and its title."""
+_TITLES = {"sizes": "budgets"}
+"""The titles of columns that have another name in JSON."""
 _LAST = ("model", "question", "text", "servers", "trials")
 """The long column of each list, which stands last and goes on in further lines."""
 WIDTH = 80
@@ -273,7 +275,7 @@ def as_text(what: str, rows: list[ListingRow]) -> str:
     hidden = {*_IN_JSON_ONLY.get(what, ()), *_NOTES}
     shown = [key for key in dict.fromkeys(key for row in texts for key in row) if key not in hidden]
     columns = sorted((key for key in shown if any(row.get(key) for row in texts)), key=lambda key: key in _LAST)
-    titles = {key: key.replace("_", " ") for key in columns}
+    titles = {key: _TITLES.get(key, key.replace("_", " ")) for key in columns}
     widths = [max(len(row.get(key, "")) for row in (titles, *texts)) for key in columns[:-1]]
     width = max(WIDTH, shutil.get_terminal_size().columns)
     return "\n".join(line for row in (titles, *texts) for line in _format_row(row, columns, widths, width))

@@ -104,7 +104,7 @@ def test_on_shared_cores_a_server_may_use_all_of_them_and_what_the_load_took_is_
         for name, level, used in (("locks", "few", 0.31), ("locks", "many", 0.62), ("asio", "few", 0.4))
     ]
     assert describe_load_shares(result, cells) == (
-        "Of the shared cores, the load itself used 0.31 to 0.62 with locks and 0.40 with asio.",
+        "Of the shared cores, the generator itself used 0.31 to 0.62 with locks and 0.40 with asio.",
     )
     assert describe_load_shares(ground(trial("locks", 1)), cells) == ()
 

@@ -146,10 +146,10 @@ def test_another_question_contestant_or_level_is_never_the_same() -> None:
     name, levels = next(iter(first.factors.items()))
     experiments = {
         "experiment was": replace(experiment, name="another"),
-        f"only other has the question web (workload {first.workload})": replace(
+        f"only other has the scenario web (workload {first.workload})": replace(
             experiment, scenarios=(*experiment.scenarios, replace(first, name="web"))
         ),
-        f"only {run.run_id} has the question echo (workload {first.workload})": replace(
+        f"only {run.run_id} has the scenario echo (workload {first.workload})": replace(
             experiment, scenarios=(replace(first, name="web"), *rest)
         ),
         f"echo: contestants had {LOCK} and has nothing else": replace(

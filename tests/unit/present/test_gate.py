@@ -159,6 +159,6 @@ def test_a_cpu_quota_is_stated_once() -> None:
     assert len(scenarios) > 1
     undecided = GateFindings(GATE, (), (), "open", may_go_on=False)
     assert gate.list_notes(undecided, scenarios) == (
-        "Measured under a CPU quota of 0.4 cores for server, load and netdyno together.",
+        "Measured under a CPU quota of 0.4 cores for server, generator and netdyno together.",
     )
     assert gate.list_notes(undecided, analyse(run).scenarios) == ()

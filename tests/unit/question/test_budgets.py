@@ -1,4 +1,4 @@
-"""The sizes of an experiment, and experiments that are made of others."""
+"""The budgets of an experiment, and experiments that are made of others."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_normal_is_what_the_file_says() -> None:
     assert echo.factors == {"connections": (10, 100), "both.nodelay": ("on", "off")}
 
 
-def test_a_size_changes_amounts_levels_and_contestants_and_nothing_else() -> None:
+def test_a_budget_changes_amounts_levels_and_contestants_and_nothing_else() -> None:
     echo, chat = parse_at("smoke").scenarios
     assert (echo.blocks, chat.blocks) == (1, 2)  # what a scenario says for itself counts
     assert (echo.warmup_s, echo.duration_s, chat.warmup_s) == (0.05, 1.0, 0.1)
@@ -98,7 +98,7 @@ def test_a_size_changes_amounts_levels_and_contestants_and_nothing_else() -> Non
     assert echo.factors == {"connections": (10, 100, 1000), "both.nodelay": ("on",)}
 
 
-def test_a_claim_may_be_about_what_only_a_larger_size_has() -> None:
+def test_a_claim_may_be_about_what_only_a_larger_budget_has() -> None:
     for budget in get_args(Budget):
         (test,) = parse_at(cast(Budget, budget)).claims[0].tests
         assert isinstance(test, Ratio)
@@ -125,7 +125,7 @@ def test_a_claim_may_be_about_what_only_a_larger_size_has() -> None:
         ("blocks = 1\n", "blocks = 0\n", "key 'blocks': 0 is not a whole number of at least 1"),
     ],
 )
-def test_a_mistake_in_a_size_that_is_not_requested_is_one_clear_line(line: str, instead: str, message: str) -> None:
+def test_a_mistake_in_a_budget_that_is_not_requested_is_one_clear_line(line: str, instead: str, message: str) -> None:
     assert line in GOOD
     with pytest.raises(UserError) as error:
         parse_at("normal", GOOD.replace(line, instead))
@@ -133,9 +133,9 @@ def test_a_mistake_in_a_size_that_is_not_requested_is_one_clear_line(line: str, 
     assert str(error.value).startswith("sized.toml: ")
 
 
-def test_a_size_that_a_file_has_not_is_one_clear_line() -> None:
+def test_a_budget_that_a_file_has_not_is_one_clear_line() -> None:
     text = GOOD[: GOOD.index("[budget.smoke]")]
-    with pytest.raises(UserError, match=r"sized\.toml: no size 'full', only 'normal'"):
+    with pytest.raises(UserError, match=r"sized\.toml: no budget 'full', only 'normal'"):
         parse_at("full", text)
 
 
@@ -163,7 +163,7 @@ def test_their_claims_are_about_their_own_scenarios(folder: Path) -> None:
     assert ratio.a.at == {"connections": (1000,)}
 
 
-def test_each_is_run_at_the_size_that_is_requested(folder: Path) -> None:
+def test_each_is_run_with_the_budget_that_is_requested(folder: Path) -> None:
     smoke = experiment.load(folder / "both.toml", "smoke")
     assert smoke.budget == "smoke"
     assert [scenario.blocks for scenario in smoke.scenarios] == [1, 2, 1, 2]

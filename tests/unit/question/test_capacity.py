@@ -58,7 +58,7 @@ def test_what_is_missing_or_wrong_is_one_line(old: str, new: str, complaint: str
 
 def test_the_experiment_of_the_repository_has_rates_of_equal_ratios() -> None:
     """The step of the grid is the resolution of a capacity; equal ratios make it the same for all."""
-    for size in experiment.list_sizes(ROOT / "experiments" / "capacity.toml"):
+    for size in experiment.list_budgets(ROOT / "experiments" / "capacity.toml"):
         loaded = experiment.load(ROOT / "experiments" / "capacity.toml", size)
         for scenario in loaded.scenarios:
             assert scenario.metric == "capacity"

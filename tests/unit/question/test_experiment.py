@@ -300,7 +300,7 @@ def test_it_is_frozen() -> None:
         (
             "generator-threads = 2",
             'placement = "shared"\nlink = "wan"\nlink-delay = "9ms"',
-            "key 'placement': server and load would share their cores with the relay of the wan",
+            "key 'placement': server and generator would share their cores with the relay of the wan",
         ),
         ("blocks = 3", "blocks = 3\nseed = -1", "key 'seed': -1 is not a whole number of at least 0"),
         ("connections = [10", "conections = [10", "factors: unknown key 'conections' (did you mean 'connections'?)"),
@@ -552,7 +552,7 @@ def test_every_experiment_of_this_repository_parses(name: str) -> None:
 def test_what_is_included_has_names(included: str, tmp_path: Path) -> None:
     path = tmp_path / "whole.toml"
     path.write_text(f'question = "All?"\ninclude = {included}\n')
-    experiment.list_sizes(path)
+    experiment.list_budgets(path)
     with pytest.raises(UserError, match="key 'include': must be a list"):
         experiment.load(path)
 
@@ -614,7 +614,7 @@ def test_the_backend_s_time_and_the_pool_are_factors() -> None:
     ("old", "new", "message"),
     [
         ('"rpc"\nservice-time = "1ms"', '"echo"', "'backend': requests of rpc and http ask one, 'echo' does not"),
-        ('service-time = "1ms"\n', "", "'backend': a request asks it for its service time; write a 'service-time'"),
+        ('service-time = "1ms"\n', "", "'backend': a request asks it for its service time; add a 'service-time'"),
         ('"backend"', '"backend"\nserver.pool = 0', "server: key 'pool': 0 is not a whole number of at least 1"),
     ],
 )

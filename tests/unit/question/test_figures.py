@@ -169,7 +169,7 @@ def test_figures_are_stored_with_the_experiment_and_one_without_is_still_read() 
         ('scenario = "echo"', "", "the key 'scenario' is missing; (there are: echo, rpc, rpc again)"),
         ('scenario = "echo"', 'scenario = "ecco"', "unknown scenario 'ecco' (did you mean 'echo'?)"),
         ('scenario = "echo"', 'scenario = ["echo", "echo"]', "key 'scenario': must be a scenario, or a list of some"),
-        ("connections = 10 }", 'scenario = "echo" }', "cells: key 'scenario': a figure names it beside 'cells'"),
+        ("connections = 10 }", 'scenario = "echo" }', "cells: key 'scenario': a figure names it outside 'cells'"),
         ("connections = 10 }", "connections = 11 }", "cells: key 'connections': 11 is not a level of 'connections'"),
         ("connections = 10 }", "connection = 10 }", "cells: unknown key 'connection' (did you mean 'connections'?)"),
         ("connections = 10 }", "connections = [10, 100] }", "'connections' has several values there: name it in"),

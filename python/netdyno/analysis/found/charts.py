@@ -34,7 +34,7 @@ class Spot(msgspec.Struct, frozen=True):
     """The number of trials behind the estimate, of `planned`."""
     planned: int
     excluded: int = msgspec.field(name="set_aside")
-    """How many of these trials are excluded, for a metric that counts excluded ones."""
+    """How many of these trials are invalid or faulty, for a metric that counts such."""
     lost: float | None
     above: bool
     """Whether some trial lost more than the bound."""

@@ -25,8 +25,8 @@ class Company(msgspec.Struct, frozen=True):
 
 
 class CodeGain(msgspec.Struct, frozen=True):
-    """A server of a question, with the size of its code and its family's, against the server there with the fewest
-    lines: `gain` is how many times as good it is by the metric of the question. `different`: that is proven."""
+    """A server of a scenario, with the size of its code and its family's, against the server there with the fewest
+    lines: `gain` is how many times as good it is by the metric of the scenario. `different`: that is proven."""
 
     question: Name
     metric: Name

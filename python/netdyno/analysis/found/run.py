@@ -217,7 +217,7 @@ class PublishedRun(Frozen, kw_only=True):
     gate: GateFindings | None = None
     """None for a run that is no gate."""
     code_gains: tuple[CodeGain, ...] = ()
-    """Question by question, the server with the fewest lines first."""
+    """Scenario by scenario, the server with the fewest lines first."""
 
 
 class Analysis(PublishedRun, kw_only=True):

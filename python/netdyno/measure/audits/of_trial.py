@@ -100,7 +100,9 @@ def on_shared_cores(own: Sequence[Audit], load: LoadResult) -> tuple[Audit, ...]
         return tuple(own)
     return tuple(
         Audit(
-            name=audit.name, passed=True, detail=f"lags not judged, because server and load share cores: {audit.detail}"
+            name=audit.name,
+            passed=True,
+            detail=f"lags not judged, because server and generator share cores: {audit.detail}",
         )
         if audit.name == outcomes.ABOUT_THE_GENERATOR and not audit.passed
         else audit

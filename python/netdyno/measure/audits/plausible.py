@@ -162,7 +162,9 @@ def counts(load: LoadResult) -> Iterator[FigureLimit]:
     )
     used = load.generator.cpu_user_s + load.generator.cpu_system_s
     difference = abs(load.generator.cores_used * load.plan.duration_s - used)
-    yield FigureLimit("cores times the window (s), off from the CPU of the load", difference, ARITHMETIC * (used + 1))
+    yield FigureLimit(
+        "cores times the window (s), off from the CPU of the generator", difference, ARITHMETIC * (used + 1)
+    )
 
 
 def populations(load: LoadResult) -> Iterator[FigureLimit]:
@@ -269,12 +271,12 @@ def work(load: LoadResult, server: ServerObservation | None, limits: TrialResour
     """Check that no side uses more CPU than there is, and that every message costs some."""
     generated = load.generator.cpu_user_s + load.generator.cpu_system_s
     loaded_s = load.plan.duration_s + limits.overrun_s
-    yield FigureLimit("CPU of the load (s)", generated, _limit_cpu(limits.generator_cores, loaded_s))
+    yield FigureLimit("CPU of the generator (s)", generated, _limit_cpu(limits.generator_cores, loaded_s))
     # The lookout is timed by the clock, so it includes the time in which other programs had the core.
     lookout_most = generated + CLOCK_SHARE * load.plan.duration_s + CLOCK_S
-    yield FigureLimit("CPU on the lookout (s), of all of the load's", load.generator.spun_s, lookout_most)
+    yield FigureLimit("CPU on the lookout (s), of all of the generator's", load.generator.spun_s, lookout_most)
     least = load.requests.completed * MESSAGE_CPU_S if load.requests.completed >= ENOUGH_MESSAGES else 0.0
-    yield FigureLimit("CPU that the messages cost the load at least (s), of what it used", least, generated)
+    yield FigureLimit("CPU that the messages cost the generator at least (s), of what it used", least, generated)
     if server is not None:
         served_s = server.window_s + limits.overrun_s
         yield FigureLimit("CPU of the server (s)", server.cpu_s, _limit_cpu(limits.server_cores, served_s))

@@ -36,7 +36,7 @@ def format_announcement(
         most_seconds = max(seconds, min(most_seconds, budget_s))
     twins = len(plan.choose_twins(experiment, servers, clients))
     twice = f"; {quantities.plural(twins, 'trial')} twice, for the A/A control" if twins else ""
-    size = f" at size {experiment.budget}" if experiment.budget != "normal" else ""
+    budget = f" with budget {experiment.budget}" if experiment.budget != "normal" else ""
     number, takes = quantities.plural(shortest.blocks, "block"), f"about {format_clock(seconds)}"
     ends = f"at about {clock_after(begins, seconds)}"
     precise = any(scenario.precision is not None for scenario in experiment.scenarios)
@@ -61,7 +61,7 @@ def format_announcement(
         ends = f"between {clock_after(begins, seconds)} and {clock_after(begins, most_seconds)}"
     longer = "" if experiment.time_limit_s is not None else "; longer where the machine disturbs trials"
     return (
-        f"{experiment.name}{size}: {experiment.question}\n"
+        f"{experiment.name}{budget}: {experiment.question}\n"
         f"It answers {describe_questions(experiment)}.\n"
         f"It makes {number} of {quantities.plural(cells, 'trial')} over "
         f"{quantities.listed(over or levels.links(experiment))} "

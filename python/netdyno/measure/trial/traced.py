@@ -201,7 +201,7 @@ def _read_window(load: LoadResult) -> tuple[float, float]:
     """Return the window's beginning and end by the wall clock, which is strace's: as the load kept them, for the events
     that announce them are read when the harness gets a core. Raises TrialError where the load began no window here."""
     if load.began_ns == 0:
-        raise TrialError("the load does not state when its window began on this machine's clock")
+        raise TrialError("the load program does not state when its window began on this machine's clock")
     start_s = load.began_ns / 1e9 + time.time() - time.monotonic()
     return start_s, start_s + load.plan.duration_s
 
@@ -232,7 +232,7 @@ class TracedWindow(generate.LoadListener):
     def read_bounds(self) -> tuple[float, float]:
         """Return its beginning and its end. Raises TrialError when the load announced no window."""
         if self._start_s is None or self._end_s is None:
-            raise TrialError("the load did not announce its window on --events-fd")
+            raise TrialError("the load program did not announce its window on --events-fd")
         return self._start_s, self._end_s
 
 

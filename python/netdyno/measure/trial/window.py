@@ -175,7 +175,7 @@ class Watch(LoadListener):
     def observation(self, totals: dict[str, int]) -> ServerObservation:
         """Return the server's figures over the window. Raises TrialError when the load announced no window."""
         if self._before is None or self._after is None or self._family is None:
-            raise TrialError("the load did not announce its window on --events-fd")
+            raise TrialError("the load program did not announce its window on --events-fd")
         before, after = server_processes.sum_readings(self._before), server_processes.sum_readings(self._after)
         late = server_processes.sum_readings(self._late) if self._late else None
         used_s = server_processes.compute_used_s(self._before, self._after)

@@ -102,7 +102,7 @@ def _advise(settings: Settings, status: str, received: str) -> str:
             "only some time after it listens (--ready-path)"
         )
     if received.startswith(TLS_ALERT):
-        return "The server speaks TLS: write --address https://HOST:PORT, or --tls beside --server"
+        return "The server speaks TLS: write --address https://HOST:PORT, or --tls with --server"
     if settings.send is not None:
         return _advise_bytes(settings, received)
     if settings.path:

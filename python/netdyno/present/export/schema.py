@@ -55,7 +55,7 @@ class ContestantEntry(Frozen):
 
 
 class CellEntry(Frozen):
-    """A contestant of a question at one level (`levels`: of each factor), over its `trials` valid trials of all
+    """A contestant of a scenario at one level (`levels`: of each factor), over its `trials` valid trials of all
     blocks."""
 
     question: Name
@@ -88,7 +88,7 @@ class TrialEntry(Frozen):
 
 
 class Note(Frozen):
-    """A sentence of table and report. `kind`: of a question "caveat", "why" (what correlates with its ranking) and
+    """A sentence of table and report. `kind`: of a scenario "caveat", "why" (what correlates with its ranking) and
     "blocks" (why they ended); of the run "control" (the A/A control), "machine", "made_again"."""
 
     kind: Name
@@ -107,7 +107,7 @@ class ErrorBarEntry(Frozen):
 
 
 class CompanyEntry(Frozen):
-    """The programs that ran beside a question's trials, with a label for its figures."""
+    """The programs that ran beside a scenario's trials, with a label for its figures."""
 
     label: Quoted
     trials: int

@@ -10,11 +10,11 @@ from netdyno.model.metrics import METRICS
 
 HEADLINE = "What more code gains"
 EXPLANATION = (
-    "A mark is a server in one question: how much code it has, and how many times as good it is there as the server "
-    "with the fewest lines, by the metric of the question, over all loads. Code that only some servers share counts "
+    "A mark is a server in one scenario: how much code it has, and how many times as good it is there as the server "
+    "with the fewest lines, by the metric of the scenario, over all loads. Code that only some servers share counts "
     "for each of them. A full mark is proven different, a hollow one is not."
 )
-HEADINGS = ("question", "server", "metric", "lines", "complexity", "times as good", "95% interval", "proven")
+HEADINGS = ("scenario", "server", "metric", "lines", "complexity", "times as good", "95% interval", "proven")
 AXIS = "times as good (log scale)"
 
 

@@ -27,7 +27,7 @@ def describe_quota(cores: float | None) -> tuple[str, ...]:
     if cores is None:
         return ()
     word = "core" if cores == 1 else "cores"
-    return (f"Measured under a CPU quota of {cores:g} {word} for server, load and netdyno together.",)
+    return (f"Measured under a CPU quota of {cores:g} {word} for server, generator and netdyno together.",)
 
 
 def _describe_cores(ground: Ground) -> str:
@@ -40,12 +40,13 @@ def _describe_cores(ground: Ground) -> str:
 
 
 def describe_load_shares(ground: Ground, cells: Sequence[CellFigures]) -> tuple[str, ...]:
-    """Return the sentence that says how much of the shared cores the load itself used; none where it had its own."""
+    """Return the sentence that says how much of the shared cores the generator itself used; none where it had its
+    own."""
     used: dict[str, list[float]] = {}
     for cell in cells if ground.shared else ():
         used.setdefault(cell.contestant, []).append(cell.value("generator-cores"))
     shares = [f"{_format_span(values)} with {name}" for name, values in used.items()]
-    return (f"Of the shared cores, the load itself used {quantities.listed(shares)}.",) if shares else ()
+    return (f"Of the shared cores, the generator itself used {quantities.listed(shares)}.",) if shares else ()
 
 
 def _format_span(cores: Sequence[float]) -> str:

@@ -16,8 +16,8 @@ EXPLANATION = (
 )
 
 SHARED = (
-    "The load ran on all cores: where the server had fewer the load alone had the rest, so the speedups are too low, "
-    "and the losses too high."
+    "The generator ran on all cores: where the server had fewer, the generator alone had the rest, so the speedups are "
+    "too low, and the losses too high."
 )
 
 

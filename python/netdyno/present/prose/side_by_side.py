@@ -21,8 +21,8 @@ def explain_nothing_shared(runs: SideBySide, first: Analysis, second: Analysis) 
     first_names, second_names = ([findings.scenario.name for findings in run.scenarios] for run in (first, second))
     if not set(first_names) & set(second_names):
         return (
-            f"{runs.second} and {runs.first} have no question in common, so nothing can be compared: {runs.second} "
-            f"asks {quantities.listed(second_names)}, not {quantities.listed(first_names)}"
+            f"{runs.second} and {runs.first} have no scenario in common, so nothing can be compared: {runs.second} "
+            f"has {quantities.listed(second_names)}, not {quantities.listed(first_names)}"
         )
     if not runs.cells:
         return (
@@ -45,7 +45,7 @@ def list_question_changes(runs: SideBySide) -> list[str]:
 
 
 def _describe_unshared(question: ScenarioOfOne) -> str:
-    return f"only {question.run} has the question {question.scenario} (workload {question.workload})"
+    return f"only {question.run} has the scenario {question.scenario} (workload {question.workload})"
 
 
 def _describe_changed(question: ChangedQuestion) -> str:

@@ -190,7 +190,7 @@ def _make_row(
     source_figure = published.get(tuple(spot.at.items()))
     mark = f" {loss.MARK}" if spot.above else ""
     lost = make_cell(spot.lost, lambda share: f"{quantities.share(share)}{mark}")
-    excluded = f", {spot.excluded} excluded" if spot.excluded else ""
+    excluded = f", {spot.excluded} invalid or faulty" if spot.excluded else ""
     return (
         *names,
         *texts,

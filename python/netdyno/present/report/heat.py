@@ -19,7 +19,7 @@ from netdyno.present.report.theme import HEAT_STEPS
 
 class HeatCell(msgspec.Struct, frozen=True):
     """A cell. `step` is its colour, None where there is no figure. `tip` is its full text, `mark` the mark of its loss,
-    `has_excluded` whether trials in it are excluded, `published` the source's figure there."""
+    `has_excluded` whether trials in it are invalid or faulty, `published` the source's figure there."""
 
     text: str
     step: int | None
@@ -119,7 +119,7 @@ def _make_cell(
     if spot.lost is not None:
         texts.append(f"{quantities.share(spot.lost)} lost")
     if spot.excluded:
-        texts.append(f"{spot.excluded} excluded")
+        texts.append(f"{spot.excluded} invalid or faulty")
     return HeatCell(
         text=speak(spot.value.value).removesuffix("/s"),
         step=scale.step(spot.value.value),

@@ -29,7 +29,7 @@ from netdyno.present.report.tables import ReportTable, make_cell, make_sortable,
 FILLS = ("full", "none", "bottom", "top")
 """Fills of markers, by run; lines differ in their dashes."""
 MOST_RUNS = len(FILLS)
-HEADINGS = ("question", "contestant", "load", "metric", "first run", "run", "its figure", "change", "95% interval")
+HEADINGS = ("scenario", "contestant", "load", "metric", "first run", "run", "its figure", "change", "95% interval")
 
 
 class LegendRun(msgspec.Struct, frozen=True):

@@ -93,7 +93,7 @@ def _parse_address(address: str) -> tuple[str, str, int]:
     scheme = scheme.lower()
     place, slash, path = rest.partition("/")
     if scheme in SCHEMES and path:
-        raise UserError(f"--address {address!r} takes no path; write --path /{path} beside it")
+        raise UserError(f"--address {address!r} takes no path; add --path /{path}")
     with_port = place if re.search(r":\d+\Z", place) or scheme not in USUAL_PORTS else f"{place}:{SCHEMES[scheme]}"
     host, port = stand_in.place(f"{scheme}://{with_port}")
     if scheme not in SCHEMES or (slash and scheme not in USUAL_PORTS) or not host or not 0 < port < 2**16:

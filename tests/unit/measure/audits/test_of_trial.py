@@ -319,7 +319,7 @@ def test_on_shared_cores_the_lag_of_a_generator_is_reported_and_its_limit_judged
     wrong = Audit(name="verification", passed=False, detail="1 corrupt")
     (lag, unchanged) = on_shared_cores([late, wrong], LOAD)
     assert (lag.passed, unchanged) == (True, wrong)
-    assert lag.detail == "lags not judged, because server and load share cores: own send lag p50 900.0 us"
+    assert lag.detail == "lags not judged, because server and generator share cores: own send lag p50 900.0 us"
     thread = GeneratorThread(cpu_user_s=0.9, cpu_system_s=0.0, spun_s=0.0)
     one_thread = changed(LOAD, "generator.threads", (thread,))
     all_cores = changed(changed(LOAD, "generator.cores", 2), "generator.cores_used", 1.8)

@@ -75,7 +75,7 @@ def test_a_lan_of_a_rate_is_made_within_one_machine(tmp_path: Path) -> None:
 def test_a_backend_needs_the_load_on_the_server_s_machine(tmp_path: Path) -> None:
     requested = settings(PLAIN, {"service-kind": "backend"})
     with (
-        pytest.raises(NoNetworkError, match="a backend runs beside the load on the server's machine"),
+        pytest.raises(NoNetworkError, match="a backend runs beside the load program on the server's machine"),
         make_network(TRANSPORTS["tcp"], requested, place(BETWEEN, tmp_path)),
     ):
         pytest.fail("placed")
@@ -84,7 +84,7 @@ def test_a_backend_needs_the_load_on_the_server_s_machine(tmp_path: Path) -> Non
 def test_cores_of_one_machine_cannot_be_shared_between_several(tmp_path: Path) -> None:
     requested = settings(PLAIN, {"placement": "shared"})
     with (
-        pytest.raises(NoNetworkError, match="server and load share cores of one machine, and this run has several"),
+        pytest.raises(NoNetworkError, match="server and generator share cores of one machine, and this run has"),
         make_network(TRANSPORTS["tcp"], requested, place(BETWEEN, tmp_path)),
     ):
         pytest.fail("placed")

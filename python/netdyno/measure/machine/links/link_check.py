@@ -218,7 +218,7 @@ def judge(name: str, terms: Terms, take_measurement: Callable[[], LinkMeasuremen
     if not problems:
         return line, ""
     measured = describe_measurement(measurement)
-    return line, f"the link {name} is not as requested, in {ATTEMPTS} attempts: {'; '.join(problems)}; {measured}"
+    return line, f"the link {name} is not as requested, in {ATTEMPTS} tries: {'; '.join(problems)}; {measured}"
 
 
 def _measure_until_right(

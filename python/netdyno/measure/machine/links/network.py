@@ -81,9 +81,9 @@ def find_obstacle(transport: Transport, settings: Settings, given: Network) -> s
         )
         return f"{network} lies within one machine, and this run has several"
     if given is not MACHINE and settings.shares_cores:
-        return "server and load share cores of one machine, and this run has several"
+        return "server and generator share cores of one machine, and this run has several"
     if given is not MACHINE and settings.has_backend:
-        return "a backend runs beside the load on the server's machine, and this run has several"
+        return "a backend runs beside the load program on the server's machine, and this run has several"
     if settings.client_hosts > given.load_hosts:
         available = "one" if given.load_hosts == 1 else str(given.load_hosts)
         return f"{settings.client_hosts} client hosts make this load, and this run has {available}"

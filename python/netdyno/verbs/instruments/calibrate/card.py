@@ -106,9 +106,9 @@ def _format_other(generator: Other, name: str, own: CalibrationScore) -> Text:
 
 
 def _list_repeated(results: Sequence[CaseResult]) -> list[Text]:
-    """List every attempt that did not pass and was followed by another."""
+    """List every try that did not pass and was followed by another."""
     return [
-        Text(f"{result.case}, attempt {number} of {len(result.attempts)}: {_describe_failed(attempt)}", style="yellow")
+        Text(f"{result.case}, try {number} of {len(result.attempts)}: {_describe_failed(attempt)}", style="yellow")
         for result in results
         for number, attempt in enumerate(result.attempts[:-1], 1)
     ]
@@ -156,7 +156,7 @@ def _summarise(results: Sequence[CaseResult]) -> Text:
     if failed:
         text = f"{quantities.plural(len(failed), 'case')} of {len(results)} failed: {quantities.listed(failed)}"
         return Text(text, style="bold red")
-    repeats = f", {retried} of them not at the first attempt" if retried else ""
+    repeats = f", {retried} of them not at the first try" if retried else ""
     return Text(f"all {len(results)} cases passed{repeats}", style="bold green")
 
 

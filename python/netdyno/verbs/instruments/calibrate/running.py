@@ -72,7 +72,7 @@ def run_all(
         progress(f"{number} of {len(cases)}: {case.name}")
         attempts = [attempt(case)]
         while not attempts[-1].passed and len(attempts) < ATTEMPTS:
-            progress(f"{number} of {len(cases)}: {case.name}, attempt {len(attempts) + 1}")
+            progress(f"{number} of {len(cases)}: {case.name}, try {len(attempts) + 1}")
             attempts.append(attempt(case))
         results.append(CaseResult(case=case.name, about=case.about, attempts=tuple(attempts)))
     return tuple(results)

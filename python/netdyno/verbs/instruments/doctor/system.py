@@ -19,7 +19,7 @@ from netdyno.model.observation import Pinning
 from netdyno.question.contestants import kernel
 
 WATCHED_S = 0.5
-"""The time over which the machine is watched for steal, other load and interrupts."""
+"""The time over which the machine is watched for steal, foreign load and interrupts."""
 _ROOTS_TOOLS = "/usr/sbin:/sbin"
 
 

@@ -17,9 +17,7 @@ _WAITING_PERCENT = 5.0
 _INTERRUPTS_HZ = 1000
 
 
-@check(
-    "steal", "Time that the hypervisor gives to others is missing at random; above 2% in a window the trial is retried."
-)
+@check("steal", "Time that the hypervisor took is missing at random; above 2% in a window the trial is retried.")
 def steal(system: System) -> Opinion:
     """The steal column of /proc/stat, over half a second."""
     observation = _observe_machine(system)
@@ -34,10 +32,10 @@ def steal(system: System) -> Opinion:
 
 
 @check(
-    "other load",
+    "foreign load",
     "Other programs take cores and caches; above 3% of the cores' time in a window the trial is retried.",
 )
-def other_load(system: System) -> Opinion:
+def foreign_load(system: System) -> Opinion:
     """The load on the cores over half a second beside this process, and over the last ten (PSI, psi(7) in the
     kernel)."""
     observation = _observe_machine(system)
