@@ -23,7 +23,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a block may call itself. An unknown word is an error, so that no block drops out unseen.
 RUN, SLOW = "sh", "sh slow"
-OTHER = {"text", "json", "toml", "toml claim", "toml figure", "toml flip", "toml size", "cpp", "python", ""}
+OTHER = {"text", "json", "toml", "toml claim", "toml figure", "toml flip", "toml budget", "cpp", "python", ""}
 CUT_OUT = {"yaml github", "yaml gitlab", "python http"}
 """Programs and settings that a command of the same page takes from there."""
 

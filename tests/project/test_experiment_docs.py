@@ -88,10 +88,10 @@ def test_the_example_of_a_flip_is_one() -> None:
     assert whole.scenarios[0].factors == {"connections": (1, 1000)}
 
 
-def test_the_example_of_a_size_is_one() -> None:
+def test_the_example_of_a_budget_is_one() -> None:
     (example,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    (size,) = re.findall(r"^```toml size\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    smoke, full = (experiment.parse(f"{example}\n{size}", "example", "here", budget) for budget in ("smoke", "full"))
+    (budgets,) = re.findall(r"^```toml budget\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    smoke, full = (experiment.parse(f"{example}\n{budgets}", "example", "here", budget) for budget in ("smoke", "full"))
     assert (smoke.blocks, smoke.scenarios[0].factors["connections"], full.blocks) == (6, (10,), 20)
 
 
