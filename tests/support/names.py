@@ -13,11 +13,11 @@ BOTH = "127.0.0.1 localhost\n::1 localhost\n"
 """As Debian has it: the system ranks ::1 first."""
 
 
-def naming(folder: Path, hosts: str = BOTH, name_server: str = "127.0.0.1") -> tuple[str, ...]:
-    """What to put before a command, so that it knows these hosts, and asks this name server for all others. Skips the
+def naming(folder: Path, hosts: str = BOTH) -> tuple[str, ...]:
+    """What to put before a command, so that it knows these hosts, and asks 127.0.0.1 for all others. Skips the
     test where there may be no such namespace."""
     (folder / "hosts").write_text(hosts)
-    (folder / "resolv.conf").write_text(f"nameserver {name_server}\n")
+    (folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
     (folder / "nsswitch.conf").write_text("hosts: files dns\n")
     prefix = ("unshare", "--map-root-user", "--mount", "sh", "-ec", _MOUNT, str(folder))
     tried = subprocess.run([*prefix, "true"], capture_output=True, text=True, check=False)

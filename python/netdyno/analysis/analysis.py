@@ -35,11 +35,11 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 
 
-def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
+def analyse(run: Run) -> Analysis:
     """Return all findings of a run. Raises HistogramError where a stored histogram cannot be read."""
     run = outcomes.judged(run)
     trials, experiment = run.all_trials, run.experiment
-    level = judge_advice.divide_level(experiment.advise, level) if experiment.advise else level
+    level = judge_advice.divide_level(experiment.advise) if experiment.advise else stats.LEVEL
     finished = run.finished_at is not None
     parts = split(run)
     by_name = {part.scenario.name: part for part in parts}

@@ -45,9 +45,9 @@ AA_SHARE = 0.05
 T = TypeVar("T")
 
 
-def find_experiments_folder(root: Path = ROOT) -> Path:
+def find_experiments_folder() -> Path:
     """The folder of the repository's experiments."""
-    return root / "experiments"
+    return ROOT / "experiments"
 
 
 def list_names(folder: Path) -> list[str]:

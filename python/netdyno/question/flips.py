@@ -113,7 +113,7 @@ def _parse_flip(table: TomlTable, scenarios: Sequence[Scenario], where: str) -> 
             "within",
             f"{within:g} must be above 1: it is the ratio of the two levels between which the winner changes",
         )
-    first, second, members = _read_sides(where, table, scenario)
+    first, second, members = _read_sides(where, table)
     return Flip(
         scenario=scenario.name,
         first=first,
@@ -141,7 +141,7 @@ def _read_end(where: str, along: str, key: str, value: object) -> type_level:
     return level
 
 
-def _read_sides(where: str, table: TomlTable, scenario: Scenario) -> tuple[str, str, dict[str, tuple[str, ...]]]:
+def _read_sides(where: str, table: TomlTable) -> tuple[str, str, dict[str, tuple[str, ...]]]:
     between = _read_required(where, table, "between")
     if not isinstance(between, list) or len(between) != len(("one", "other")) or between[0] == between[1]:
         fail(where, "between", "must be two different contestants or groups, such as ['epoll-reactor', 'threads']")

@@ -82,8 +82,8 @@ def _read_names(value: object) -> tuple[str, ...]:
     return tuple(NAMES.read(listed))
 
 
-def _make_option(name: str, takes: ValueKind, text: str, default: object = None) -> Option:
-    return Option(takes, text, "search", name, name, default)
+def _make_option(name: str, takes: ValueKind, text: str) -> Option:
+    return Option(takes, text, "search", name, name)
 
 
 NAMED = ValueKind(_read_names, ",".join, metavar="NAME,...")

@@ -219,15 +219,6 @@ def skipped(trial: Trial, reason: str) -> Trial:
     return replace(trial, status="skipped", reason=reason, load=None, server=None)
 
 
-def without_folly(run: Run) -> Run:
-    """The same run where Folly is not installed."""
-    trials = (
-        skipped(trial, "Folly not found: see its README") if trial.contestant == FOLLY else trial
-        for trial in run.trials
-    )
-    return replace(run, trials=tuple(trials))
-
-
 TRUTH: Mapping[str, ChartTruth] = {
     "pairs": pairs_truth,
     "room": room_truth,

@@ -120,7 +120,7 @@ def asked(share: float = 0.05, blocks: int = 8, names: str = "abcde") -> Experim
     return base.with_each(contestants=tuple(names), blocks=blocks)
 
 
-def made_control(different: int, comparisons: int, share: float = 0.5, pairs: int = 9) -> Control:
+def made_control(different: int, comparisons: int, pairs: int = 9) -> Control:
     """Make a control of this many comparisons, the first `different` of which came out different, 10% apart."""
 
     def make_aa(number: int) -> AA:
@@ -139,4 +139,4 @@ def made_control(different: int, comparisons: int, share: float = 0.5, pairs: in
         )
         return AA(scenario="echo", level="10 connections", contestant="a", comparison=comparison)
 
-    return Control(share, stats.LEVEL, tuple(make_aa(number) for number in range(comparisons)), None, 9)
+    return Control(0.5, stats.LEVEL, tuple(make_aa(number) for number in range(comparisons)), None, 9)

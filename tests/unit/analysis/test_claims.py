@@ -39,8 +39,6 @@ from netdyno.question import experiment
 from tests.support.builders.made_claims import NAMES, ClaimTruth, Levels, judged, lossy_coroutines, made, text
 from tests.support.builders.made_run import COROUTINES, LOCK, SNAPSHOT
 
-FigureTable = dict[str, float]
-
 FASTER = f"""
 [claim.test]
 kind = "ratio"

@@ -34,18 +34,18 @@ from netdyno.model.objective import LOST, Term
 THROUGHPUT = "throughput"
 
 
-def divide_level(advise: Advise, level: float = stats.LEVEL) -> float:
+def divide_level(advise: Advise) -> float:
     """Return the ranking's share of the level at each look; an objective has as much again."""
-    return looks.divide_level(level, ADVICE_LOOKS, at_end=True) / (2 if advise.objective else 1)
+    return looks.divide_level(stats.LEVEL, ADVICE_LOOKS, at_end=True) / (2 if advise.objective else 1)
 
 
-def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials, level: float = stats.LEVEL) -> Advice:
-    """Return the advice on a scenario with findings made at `divide_level` this level."""
-    kept = check_objective(advise, part, level)
+def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials) -> Advice:
+    """Return the advice on a scenario with findings made at the level of `divide_level`."""
+    kept = check_objective(advise, part)
     among, names = _select_among(kept, _list_sound(part))
     able = [name for name in _list_sound(part) if _may_meet(kept, name)]
     rivals = able or names
-    share = divide_level(advise, level)
+    share = divide_level(advise)
     candidates = _narrow(findings, names, share, compute_block_seconds(part))
     narrowed, take = _choose(candidates, rivals, findings.comparisons, share)
     worst = _compute_deficit_bound(take[0], rivals, findings.comparisons, findings.better, share) if take else None
@@ -65,19 +65,19 @@ def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials, leve
     )
 
 
-def select_remaining(advise: Advise, part: ScenarioTrials, level: float = stats.LEVEL) -> tuple[str, ...]:
+def select_remaining(advise: Advise, part: ScenarioTrials) -> tuple[str, ...]:
     """Return the contestants that get another block; none where the answer is settled. Nothing changes between
     looks."""
     running = _list_running(part)
     if part.blocks not in ADVICE_LOOKS:
         return running
-    kept = check_objective(advise, part, level)
+    kept = check_objective(advise, part)
     sound = _list_sound(part)
     rivals = [name for name in sound if _may_meet(kept, name)]
     if not rivals:
         return ()
     metric = part.scenario.metric
-    share = divide_level(advise, level)
+    share = divide_level(advise)
     family = axes.compare_contestants({metric: collect_metric(part.ranked, metric)}, [sound], share)[metric]
     direction = METRICS[metric].better
     shown = [name for name in rivals if not advise.objective or _find_outcome(kept, name) == "meets"]
@@ -135,7 +135,7 @@ def _find_hidden(part: ScenarioTrials) -> frozenset[str]:
 # --- the objective -------------------------------------------------------------------------------------------------
 
 
-def check_objective(advise: Advise, part: ScenarioTrials, level: float = stats.LEVEL) -> tuple[Kept, ...]:
+def check_objective(advise: Advise, part: ScenarioTrials) -> tuple[Kept, ...]:
     """Return each contestant's outcome for the objective, over all levels of the scenario; empty without an
     objective."""
     if not advise.objective:
@@ -145,7 +145,7 @@ def check_objective(advise: Advise, part: ScenarioTrials, level: float = stats.L
     for trial, load in part.ranked:
         cell = trial.block, level_key(trial.levels)
         by_name.setdefault(trial.contestant, {})[cell] = [term.value(load) for term in terms]
-    share = divide_level(advise, level) / max(1, len(by_name) * len(terms))
+    share = divide_level(advise) / max(1, len(by_name) * len(terms))
     measured_levels = {level_key(trial.levels) for trial, _ in part.ranked}
     bounds = any(limit.level in measured_levels for limit in part.saturated)
     return tuple(

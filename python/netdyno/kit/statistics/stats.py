@@ -205,9 +205,9 @@ def _compute_bootstrap_interval(values: Floats, chances: Floats, tail: float) ->
 
 
 @lru_cache(maxsize=32)
-def expanded_tail(blocks: int, level: float = LEVEL) -> float:
-    """Return the tail area that replaces level/2 at this number of blocks; it tends to level/2 as blocks grow."""
-    return NormalDist().cdf(-math.sqrt(blocks / (blocks - 1)) * student(blocks - 1, level))
+def expanded_tail(blocks: int) -> float:
+    """Return the tail area that replaces LEVEL/2 at this number of blocks; it tends to LEVEL/2 as blocks grow."""
+    return NormalDist().cdf(-math.sqrt(blocks / (blocks - 1)) * student(blocks - 1, LEVEL))
 
 
 @lru_cache(maxsize=32)

@@ -71,11 +71,11 @@ PACKAGES = frozenset({"gevent"})
 """The needs that are a package of Python by the same name."""
 
 
-def find_path(program: Program, environment: Mapping[str, str] = os.environ) -> str | None:
+def find_path(program: Program) -> str | None:
     """Return where a program is; None where it is not found. The variable wins, even where its path does not exist."""
-    named = environment.get(program.variable)
+    named = os.environ.get(program.variable)
     names = (named,) if named else program.names
-    paths = (shutil.which(name, path=environment.get("PATH")) for name in names)
+    paths = (shutil.which(name) for name in names)
     return next((path for path in paths if path is not None), None)
 
 

@@ -24,7 +24,6 @@ from netdyno.verbs.instruments.calibrate.scores import (
 )
 
 STALL_S = 1.0
-WINDOW_S = 4.0
 STALLED_PERCENTILES = ("p90", "p99", "p99.9")
 RATE_BOUND = 0.01
 SUMS = 50_000

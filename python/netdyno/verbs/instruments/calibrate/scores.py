@@ -87,6 +87,6 @@ def score_part(name: str, delay: float, measured: float, most: float | None = No
     return CalibrationScore(name=name, unit="ns", rule="part", truth=delay, measured=measured, most=most)
 
 
-def score_count(name: str, truth: int, measured: int, service: float | None = None) -> CalibrationScore:
+def score_count(name: str, truth: int, measured: int) -> CalibrationScore:
     """The score of a count."""
-    return CalibrationScore(name=name, unit="count", rule="exactly", truth=truth, measured=measured, service=service)
+    return CalibrationScore(name=name, unit="count", rule="exactly", truth=truth, measured=measured)
