@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from netdyno.analysis.analysis import analyse
 from netdyno.present import report
 from tests.support.builders.made_canary import drifting_run
 from tests.support.builders.made_run import with_only
@@ -28,7 +29,7 @@ from tests.support.watched import (
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("canary") / "report.html"
     with without_panels():
-        report.write(with_only(drifting_run(), "echo"), path)
+        report.write_page(analyse(with_only(drifting_run(), "echo")), path)
     return path
 
 

@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser
 
+from netdyno.analysis.analysis import analyse
 from netdyno.kit import quantities as words
 from netdyno.model.metrics import METRICS
 from netdyno.present import report
@@ -127,7 +128,7 @@ def test_a_run_in_which_everything_failed_noisily_stays_small(tmp_path: Path) ->
     run = made_run()
     trials = tuple(replace(trial, status="failed", reason="died", log="x" * 100_000, load=None) for trial in run.trials)
     file = tmp_path / "report.html"
-    report.write(replace(run, trials=trials), file)
+    report.write_page(analyse(replace(run, trials=trials)), file)
     assert file.stat().st_size < 2_000_000
 
 
@@ -170,7 +171,7 @@ def test_excluded_trials_stand_there_with_reason_and_log_as_text(light: Watched)
 def test_a_server_that_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     with undrawn():
-        report.write(with_only(unsafe_run(), "echo", "chat"), file)
+        report.write_page(analyse(with_only(unsafe_run(), "echo", "chat")), file)
     for watched in opened(browser, file, WIDE, "light"):
         page = watched.page
         section = page.locator("#s1")
@@ -217,7 +218,7 @@ def test_commands_and_environment_are_there(light: Watched) -> None:
 def pairs(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     file = tmp_path_factory.mktemp("pairs") / "report.html"
     with undrawn():
-        report.write(paired_run(), file)
+        report.write_page(analysed(paired_run()), file)
     yield from opened(browser, file, WIDE, "light")
 
 
@@ -275,7 +276,7 @@ def test_the_code_of_each_contestant_stands_there_and_what_they_share_last(light
 @pytest.fixture(scope="module")
 def lossy_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("lossy") / "report.html"
-    report.write(messages_run(), path)
+    report.write_page(analysed(messages_run()), path)
     return path
 
 
@@ -358,7 +359,7 @@ def test_every_trial_over_messages_stands_there_with_its_loss_and_its_places(los
 def test_a_server_that_leads_only_among_the_lossy_is_no_plain_winner(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     with undrawn():
-        report.write(messages_run(5, everybody=True), file)
+        report.write_page(analyse(messages_run(5, everybody=True)), file)
     for watched in opened(browser, file, WIDE, "light"):
         assert watched.page.locator(".card .verdict").inner_text() == "udp-reuseport (25% lost), with loss"
         assert "though all of them lost more than 0.1%" in watched.page.locator(".card .sentence").inner_text()
@@ -383,7 +384,7 @@ def test_a_hostile_name_or_question_stays_text(browser: Browser, tmp_path: Path)
     chat = [trial for trial in run.trials if trial.scenario == "chat"]
     trials = tuple(replace(trial, contestant=bad) if trial.contestant == EPOLL else trial for trial in chat)
     file = tmp_path / "report.html"
-    report.write(replace(run, trials=trials, experiment=replace(run.experiment, question=bad)), file)
+    report.write_page(analyse(replace(run, trials=trials, experiment=replace(run.experiment, question=bad))), file)
     for watched in opened(browser, file, WIDE, "light"):
         assert watched.page.locator("img").count() == 0
         assert watched.page.locator("h1").inner_text() == bad
@@ -391,7 +392,7 @@ def test_a_hostile_name_or_question_stays_text(browser: Browser, tmp_path: Path)
 
 def test_an_empty_run_still_has_a_page(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
-    report.write(replace(made_run(), trials=(), about=()), file)
+    report.write_page(analyse(replace(made_run(), trials=(), about=())), file)
     for watched in opened(browser, file, WIDE, "light"):
         assert watched.page.locator(".card.no_data").count() == 4
         assert watched.page.locator("#code").count() == 0  # nor has a run that was stored before code was counted
@@ -404,7 +405,7 @@ def test_an_empty_run_still_has_a_page(browser: Browser, tmp_path: Path) -> None
 def claims_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("claims") / "report.html"
     with without_panels():
-        report.write(claims_run(), path)
+        report.write_page(analysed(claims_run()), path)
     return path
 
 

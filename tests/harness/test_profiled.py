@@ -41,7 +41,7 @@ def why_not(contestant: Contestant, context: TrialContext) -> list[str]:
 def test_without_perf_it_is_stated_how_to_get_it(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(perf, "find_program", lambda: None)
+    monkeypatch.setattr(profiled, "which", lambda _: None)
     assert (
         why_not(contestant, context)
         == ["perf is not installed: apt-get install linux-perf (Ubuntu: linux-tools-generic)"] * 2
@@ -51,7 +51,7 @@ def test_without_perf_it_is_stated_how_to_get_it(
 def test_where_perf_may_nothing_its_own_words_and_the_way_out_are_stated(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(perf, "find_program", lambda: tool(context.folder, "echo 'Access is limited.' >&2; exit 255"))
+    monkeypatch.setattr(profiled, "which", lambda _: tool(context.folder, "echo 'Access is limited.' >&2; exit 255"))
     assert (
         why_not(contestant, context)
         == ["perf may not record here (Access is limited.): as root, sysctl -w kernel.perf_event_paranoid=1"] * 2
@@ -76,7 +76,7 @@ def test_a_perf_that_does_not_begin_is_no_profile(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = 'case "$*" in *--control*) echo "unknown option control" >&2; exit 129 ;; esac'
-    monkeypatch.setattr(perf, "find_program", lambda: tool(context.folder, script))
+    monkeypatch.setattr(profiled, "which", lambda _: tool(context.folder, script))
     assert why_not(contestant, context) == ["perf did not begin: unknown option control"] * 2
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.measure.machine import strace
 from netdyno.measure.trial import traced
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model.base import type_level
@@ -204,7 +203,7 @@ def test_answers_are_waited_for_no_longer_than_a_trace_needs(
 def test_without_strace_it_is_a_stated_skip(
     experiment: Experiment, contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strace, "find_program", lambda: None)
+    monkeypatch.setattr(traced, "which", lambda _: None)
     assert trace_one(experiment, contestant, context).reason == "strace is not installed (package strace)"
 
 
@@ -218,7 +217,7 @@ def test_where_none_may_trace_it_is_one_too(
     refused = tmp_path / "refused"
     refused.write_text("#!/bin/sh\necho 'attach: ptrace(PTRACE_SEIZE, 7): Operation not permitted' >&2\nexit 1\n")
     refused.chmod(0o755)
-    monkeypatch.setattr(strace, "find_program", lambda: str(refused))
+    monkeypatch.setattr(traced, "which", lambda _: str(refused))
     result = trace_one(experiment, contestant, context)
     assert result.reason.startswith("strace may not trace here: attach: ptrace")
     assert (result.messages, result.calls) == (0, ())

@@ -101,6 +101,22 @@ for all scenarios."""
 MACHINE = _select("link", "cores")
 """The options of the machine on which both programs run; neither program gets them."""
 
+PROFILED: tuple[Option, ...] = (
+    SCENARIO["workload"],
+    replace(SCENARIO["connections"], default=20),
+    SCENARIO["depth"],
+    replace(SCENARIO["size"], default=64),
+    replace(SCENARIO["rate"], default=None),
+    replace(SCENARIO["warmup"], default=0.2),
+    replace(SCENARIO["duration"], default=2.0),
+    SERVER["threads"],
+    SERVER["service-time"],
+    SERVER["service-kind"],
+    SERVER["pool"],
+    SERVER["tls"],
+)
+"""The options of the load of a profile, with their own defaults."""
+
 SIDES = ("server", "both")
 """The tables inside `factors` for options that the load has as well."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args
 
 from netdyno.model.base import Frozen, Whole
-from netdyno.model.values import Option, ValueKind, whole, word
+from netdyno.model.values import TEXT, Option, ValueKind, whole, word
 
 Verify = Literal["status", "length", "hash", "echo"]
 AT_FILE = " by "
@@ -22,12 +22,6 @@ MOST_TEXT = 64 << 10
 _ESCAPES = {"\r": r"\r", "\n": r"\n", "\t": r"\t", "\0": r"\0", "\\": r"\\"}
 _STATUS = re.compile(r"[1-5]xx|[1-5]\d\d")
 _LENGTH = re.compile(r"u(8|(16|24|32|40|48|56|64)(be|le))(@\d+)?([+-]\d+)?")
-
-
-def _read_text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a text")
-    return value
 
 
 def _read_bytes(value: object) -> str:
@@ -90,7 +84,7 @@ def _read_switch(value: object) -> bool:
 
 PATHS = ValueKind(_read_paths, typed=list, metavar="PATH[=WEIGHT]|@FILE")
 HEADERS = ValueKind(_read_headers, typed=list, metavar="'NAME: VALUE'")
-CONTENT = ValueKind(_read_text, metavar="TEXT|@FILE")
+CONTENT = ValueKind(TEXT.read, metavar="TEXT|@FILE")
 RAW = ValueKind(_read_bytes, metavar="BYTES|@FILE")
 METHOD = _make_pattern_kind(re.compile("[A-Z]+"), "a method, such as GET or POST")
 STATUS = _make_pattern_kind(_STATUS, "a status, such as 200 or 2xx")

@@ -11,8 +11,9 @@ from netdyno.analysis.found.gate import GatedMetric, GateFindings
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.gate.judge_gate import FAILS, PASSES
 from netdyno.kit.escape import harmless, harmless_markdown
+from netdyno.kit.quantities import percent_change
 from netdyno.present.plain import make_plain
-from netdyno.present.prose import company, ground
+from netdyno.present.prose import company, ground, ranking
 from netdyno.present.prose import gate as prose
 
 HEADINGS = ("scenario and metric", "before", "after", "change", "interval", "margin", "")
@@ -60,8 +61,8 @@ def _make_row(line: GatedMetric) -> tuple[str, ...]:
     cells = (
         prose.name_line(line),
         *prose.format_figures(line),
-        prose.format_change(line),
-        prose.format_interval(line),
+        percent_change(line.ratio),
+        ranking.format_change_interval(line.interval),
         prose.format_margin(line),
         outcome,
     )

@@ -117,19 +117,10 @@ def find_fewest(scenario: Scenario) -> int:
     return max(scenario.blocks, min(EARLIEST_END, find_most(scenario)))
 
 
-def replace_fewest(experiment: Experiment) -> Experiment:
-    """The experiment with a fixed number of blocks: as few as it may have."""
-    return _fix_blocks(experiment, find_fewest)
-
-
-def replace_most(experiment: Experiment) -> Experiment:
-    """The experiment with as many blocks as it may have."""
-    return _fix_blocks(experiment, find_most)
-
-
-def _fix_blocks(experiment: Experiment, blocks: Callable[[Scenario], int]) -> Experiment:
+def fix_number(experiment: Experiment, number: Callable[[Scenario], int]) -> Experiment:
+    """The experiment with a fixed number of blocks: as many as `find_fewest` or `find_most` gives each scenario."""
     scenarios = tuple(
-        msgspec.structs.replace(scenario, blocks=blocks(scenario), precision=None, most_blocks=None)
+        msgspec.structs.replace(scenario, blocks=number(scenario), precision=None, most_blocks=None)
         for scenario in experiment.scenarios
     )
     return msgspec.structs.replace(experiment, scenarios=scenarios)

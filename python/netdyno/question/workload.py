@@ -323,8 +323,3 @@ def _write_value(value: object) -> str:
 
 def advise_of(workload: Workload) -> Advise:
     return Advise(objective=find_objective(workload))
-
-
-def set_advise(experiment: Experiment, workload: Workload) -> Experiment:
-    """The experiment as it is run: it goes on with the contestants that may still be the best."""
-    return msgspec.structs.replace(experiment, advise=advise_of(workload))

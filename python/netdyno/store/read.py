@@ -58,7 +58,7 @@ def _load(connection: sqlite3.Connection) -> Run:
         about=_load_about(connection),
         trials=tuple(trial for trial in trials if not trial.twin),
         twins=tuple(trial for trial in trials if trial.twin),
-        traced=_load_traced(connection),
+        traced=tuple(_decode_column(connection, "SELECT traced FROM traced ORDER BY number", Traced)),
         typed=msgspec.json.decode(words, type=tuple[str, ...])[1:],
     )
 
@@ -138,11 +138,6 @@ def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:
         if described.own is not None:
             own.check_stored(described.own)
     return tuple(about)
-
-
-def _load_traced(connection: sqlite3.Connection) -> tuple[Traced, ...]:
-    """Read the traced servers."""
-    return tuple(_decode_column(connection, "SELECT traced FROM traced ORDER BY number", Traced))
 
 
 def load_cells(path: Path) -> tuple[Cell, ...]:

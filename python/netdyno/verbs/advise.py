@@ -151,7 +151,7 @@ def answer_from_run(request: AdviseRequest, servers: Sequence[Contestant]) -> Ad
 
     text = workload.write_toml(request.given, [server.name for server in servers], main_s(request))
     done, measured, folder = _run_experiment(
-        request, FILE_NAME, text, servers, lambda parsed: workload.set_advise(parsed, request.given)
+        request, FILE_NAME, text, servers, lambda parsed: replace(parsed, advise=workload.advise_of(request.given))
     )
     if measured is None:
         return done.exit_code

@@ -49,4 +49,5 @@ def _find_programs() -> CalibrationPrograms:
         raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
     commands = {name: server.command for name, server in servers.items()}
     priority = ABOVE_OTHER_RUNS if pinning.may_run_realtime(ABOVE_OTHER_RUNS) else REALTIME_PRIORITY
-    return CalibrationPrograms(commands, (str(generator),), pinning.choose_one_core_each(), priority)
+    cores = pinning.narrow(pinning.choose())  # of programs with one thread each, so that the core of each is known
+    return CalibrationPrograms(commands, (str(generator),), cores, priority)

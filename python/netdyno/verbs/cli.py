@@ -31,12 +31,11 @@ from netdyno.kit.version import VERSION
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import MOST_AA_SHARE, Budget, Experiment
 from netdyno.model.observation import ForeignLoad
-from netdyno.model.options import LINK, SCENARIO
+from netdyno.model.options import LINK, PROFILED, SCENARIO
 from netdyno.model.trial import Trace
 from netdyno.model.values import Option, declared, whole
 from netdyno.question.capacity import SEARCH
 from netdyno.question.contestants.contestants import ContestantKind
-from netdyno.question.profile import LOAD as PROFILE_LOAD
 from netdyno.question.workload import FRAMEWORKS_SPEAK
 from netdyno.question.workload import OPTIONS as WORKLOAD
 from netdyno.verbs import own_servers
@@ -306,7 +305,7 @@ def aa(
 
 
 @app.command()
-@takes(*own_servers.NAMING, *PROFILE_LOAD, *(option for option in own_servers.SENDING if option.name != "tls"))
+@takes(*own_servers.NAMING, *PROFILED, *(option for option in own_servers.SENDING if option.name != "tls"))
 def profile(
     servers: Annotated[
         list[str] | None, typer.Argument(metavar="[SERVER [SERVER]]", help="One, or two to be compared.")

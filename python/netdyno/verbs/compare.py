@@ -68,14 +68,9 @@ def _build_table(scenario: str, cells: list[Both]) -> Table:
         table.add_row(
             cell.contestant,
             cell.level,
-            _format_figure(cell, cell.first),
-            _format_figure(cell, cell.second),
+            *map(METRICS[cell.metric].speak, (cell.first, cell.second)),
             f"{quantities.percent_change(cell.ratio)}{'*' if cell.apart else ' '}",
             ranking.format_change_interval(cell.interval),
             f"{cell.first_trials}, {cell.second_trials}",
         )
     return table
-
-
-def _format_figure(cell: Both, figure: float) -> str:
-    return METRICS[cell.metric].speak(figure)

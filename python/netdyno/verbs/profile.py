@@ -25,12 +25,11 @@ from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import middle
-from netdyno.model.options import Settings, settings
+from netdyno.model.options import PROFILED, Settings, settings
 from netdyno.model.profile import Profile, Profiled
 from netdyno.question import plan, scenarios
 from netdyno.question.contestants import contestants
 from netdyno.question.plan import Cell
-from netdyno.question.profile import LOAD
 from netdyno.store import profiles
 from netdyno.verbs import own_servers
 from netdyno.verbs.flags import GivenOptions
@@ -43,7 +42,7 @@ LEAST_WINDOW_S = 1.0
 
 class ProfileRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request of `netdyno profile`: servers by name, and the user's own; `given` has a value for each option of
-    LOAD that has one."""
+    PROFILED that has one."""
 
     servers: tuple[str, ...]
     own: OwnServers = NO_SERVERS
@@ -87,7 +86,7 @@ def run(request: ProfileRequest) -> int:
 def build_scenario(values: GivenOptions, servers: Sequence[Contestant]) -> Scenario:
     """Return the load under which they are profiled. Raises UserError naming the option."""
     workload = contestants.choose_workload(values.get("workload"), servers)
-    given = [option for option in LOAD if option.name in values]
+    given = [option for option in PROFILED if option.name in values]
     fields = {option.field: values[option.name] for option in given if option.place in ("own", "load", "shared")}
     rate = values.get("rate")
     load_fields: dict[str, object] = {

@@ -74,8 +74,8 @@ def test_bencher_gets_each_figure_of_an_axis_with_its_interval(name: str) -> Non
 def test_a_file_of_the_action_has_one_direction_and_both_have_all(name: str) -> None:
     export = exported(RUNS[name]())
     files = {
-        "higher": msgspec.json.decode(dashboards.format_bigger(export), type=list[GithubEntry]),
-        "lower": msgspec.json.decode(dashboards.format_smaller(export), type=list[GithubEntry]),
+        "higher": msgspec.json.decode(dashboards.format_github(export, "higher"), type=list[GithubEntry]),
+        "lower": msgspec.json.decode(dashboards.format_github(export, "lower"), type=list[GithubEntry]),
     }
     for better, entries in files.items():
         assert {METRICS[entry.name.rpartition(" ")[2]].better for entry in entries} <= {better}

@@ -366,7 +366,8 @@ def _count_sides(claim: Claim, evidence: Evidence) -> CountsOfSides:
     """Count each side of the claim; the sides of a test along a factor are its two ends."""
     sides: list[Cells] = []
     for test in claim.tests:
-        for step in list_steps(_pool_cells(test), evidence):
+        pooled: Test = replace(test, every=False) if isinstance(test, Ratio | Bound) else test
+        for step in list_steps(pooled, evidence):
             is_shown = step.needed or test.only_refutes
             sides += [cells for cells in step.cells if is_shown and cells not in sides]
     name = WHYS[claim.why]
@@ -376,11 +377,6 @@ def _count_sides(claim: Claim, evidence: Evidence) -> CountsOfSides:
 def _count_side(metric: Metric, cells: Cells, evidence: Evidence) -> SideCount:
     trials = list(evidence.counted(cells, outcomes.MEASURED))
     return SideCount(cells, len(trials), metric.over(trials))
-
-
-def _pool_cells(test: Test) -> Test:
-    """Return the test over all its cells together."""
-    return msgspec.structs.replace(test, every=False) if isinstance(test, Ratio | Bound) else test
 
 
 def _find_largest_loss(cells: Cells, metric: Metric, evidence: Evidence) -> float | None:

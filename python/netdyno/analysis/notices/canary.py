@@ -9,7 +9,7 @@ from datetime import datetime
 
 from netdyno.analysis.found.canary import MachineOverTime, Range, TrialSpeeds
 from netdyno.model import outcomes
-from netdyno.model.observation import CANARY_FIGURES, CanaryReading, CanaryReadings
+from netdyno.model.observation import CANARY_FIGURES, CanaryReading
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 
@@ -20,7 +20,10 @@ def summarise_run(run: Run) -> MachineOverTime | None:
         (trial for trial in run.all_trials if trial.canary is not None), key=lambda trial: (trial.block, trial.position)
     )
     read = [
-        (trial, sides) for trial in with_canary if trial.canary is not None if (sides := _list_readings(trial.canary))
+        (trial, sides)
+        for trial in with_canary
+        if trial.canary is not None
+        if (sides := tuple(reading for _, reading in trial.canary.list_sides()))
     ]
     if not read:
         return None
@@ -41,11 +44,6 @@ def _has_passed(trial: Trial) -> bool | None:
     """Return whether a trial passed this audit on all hosts; None where it has none."""
     passed = [audit.passed for audit in trial.audits if audit.name == outcomes.CANARY]
     return all(passed) if passed else None
-
-
-def _list_readings(readings: CanaryReadings) -> tuple[CanaryReading, ...]:
-    """Return the readings that were made."""
-    return tuple(reading for _, reading in readings.list_sides())
 
 
 def _describe_speeds(trial: Trial, sides: Sequence[CanaryReading], began: datetime) -> TrialSpeeds:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-from types import ModuleType
 
 import msgspec
 
-from netdyno.kit.statistics.stats import LEVEL, Interval
+from netdyno.kit.statistics.stats import LEVEL, Interval, import_special
 
 
 class FalseDifferenceRate(msgspec.Struct, frozen=True):
@@ -25,7 +23,7 @@ class FalseDifferenceRate(msgspec.Struct, frozen=True):
     def interval(self, level: float = LEVEL) -> Interval:
         """Return the exact interval of the chance, from the tails of the binomial distribution (Clopper and Pearson
         1934, Biometrika 26:404): it covers the truth at least as often as stated, for any number of tosses."""
-        inverse = _import_special().betaincinv
+        inverse = import_special().betaincinv
         missed = self.of - self.count
         low = float(inverse(self.count, missed + 1, level / 2)) if self.count else 0.0
         high = float(inverse(self.count + 1, missed, 1 - level / 2)) if missed else 1.0
@@ -36,9 +34,4 @@ class FalseDifferenceRate(msgspec.Struct, frozen=True):
         distribution."""
         if self.count == 0:
             return 1.0
-        return float(_import_special().betainc(self.count, self.of - self.count + 1, chance))
-
-
-def _import_special() -> ModuleType:
-    """Import scipy.special on first use, because its import is slow and most callers do not need it."""
-    return importlib.import_module("scipy.special")
+        return float(import_special().betainc(self.count, self.of - self.count + 1, chance))

@@ -124,7 +124,7 @@ def spread(values: Floats) -> float:
 def student(freedom: float, level: float = LEVEL) -> float:
     """Return the number of standard errors to each side of an interval that misses the truth with the chance
     `level`."""
-    return float(_import_special().stdtrit(freedom, 1 - level / 2))
+    return float(import_special().stdtrit(freedom, 1 - level / 2))
 
 
 def p_of(mean: float, error: float, freedom: float) -> float:
@@ -132,7 +132,7 @@ def p_of(mean: float, error: float, freedom: float) -> float:
     for a mean that is 0 but for rounding."""
     if error == 0:
         return 0.0 if abs(mean) > ROUNDING else 1.0
-    return 2 * float(_import_special().stdtr(freedom, -abs(mean) / error))
+    return 2 * float(import_special().stdtr(freedom, -abs(mean) / error))
 
 
 def mean_interval(pairs: Pairs, level: float = LEVEL) -> Interval | None:
@@ -165,7 +165,7 @@ def blocks_to_leave_out(pairs: Pairs, expected: float, level: float = LEVEL) -> 
     return counts[position] if position < len(counts) else None
 
 
-def _import_special() -> ModuleType:
+def import_special() -> ModuleType:
     """Import scipy.special on first use, because its import is slow and most callers do not need it."""
     return importlib.import_module("scipy.special")
 

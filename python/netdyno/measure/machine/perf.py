@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections import Counter
@@ -94,11 +93,6 @@ class Stacks(msgspec.Struct, frozen=True):
     unnamed_us: float
     unnamed: tuple[str, ...]
     cut_us: float
-
-
-def find_program() -> str | None:
-    """Return the path of perf; None where it is not installed."""
-    return shutil.which(NAME)
 
 
 @cache

@@ -27,11 +27,6 @@ def choose() -> Pinning:
     return prioritise(pinning, may_run_realtime())
 
 
-def choose_one_core_each() -> Pinning:
-    """Choose one core each for a server and a generator of one thread, so that the core of each is known."""
-    return narrow(choose())
-
-
 def list_usable_cores() -> tuple[int, ...]:
     """Return the cores that this process has and its CPU quota fills, of all kinds."""
     return tuple(processor.cpu for processor in topology.read().usable)

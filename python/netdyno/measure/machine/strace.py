@@ -7,7 +7,6 @@ in which the load counted its messages."""
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -48,11 +47,6 @@ class Call(msgspec.Struct, frozen=True):
     ended_at_s: float
     took_s: float
     error: str
-
-
-def find_program() -> str | None:
-    """Return the path of strace; None where it is not installed."""
-    return shutil.which(NAME)
 
 
 @contextmanager

@@ -27,8 +27,8 @@ def format_announcement(
     expected time of its end."""
     cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in levels.combinations(scenario))
     budget_s = experiment.time_budget_s
-    shortest = blocks.replace_fewest(experiment) if budget_s is None else experiment
-    longest = blocks.replace_most(experiment)
+    shortest = blocks.fix_number(experiment, blocks.find_fewest) if budget_s is None else experiment
+    longest = blocks.fix_number(experiment, blocks.find_most)
     seconds, most_seconds = (
         plan.estimate_seconds(planned, servers, clients) + traces_s for planned in (shortest, longest)
     )

@@ -35,7 +35,8 @@ def make(
         contestants.prepare(server, build=build) if spoken & set(server.manifest.workloads) else server
         for server in servers
     )
-    return PreparedContestants(ready_servers, _prepare_clients(clients, build))
+    ready_clients = (contestants.prepare(client, build=build, kind="client") for client in clients)
+    return PreparedContestants(ready_servers, tuple(ready_clients))
 
 
 def list_programs(
@@ -96,7 +97,3 @@ def _list_cells(experiment: Experiment) -> Iterator[Settings]:
 def is_encrypted(experiment: Experiment) -> bool:
     """Whether a cell is encrypted."""
     return any(cell.is_encrypted for cell in _list_cells(experiment))
-
-
-def _prepare_clients(clients: Sequence[Contestant], build: Path) -> tuple[Contestant, ...]:
-    return tuple(contestants.prepare(client, build=build, kind="client") for client in clients)

@@ -14,17 +14,15 @@ from netdyno.model.observation import ForeignLoad, Neighbour
 from netdyno.model.trial import Trial
 
 
-def look_here() -> CpuUse:
-    """Watch the cores that the harness may use."""
-    return look(os.sched_getaffinity(0))
-
-
 class NeighbourWatch:
     """The neighbour of a run, by its trials: programs or a hypervisor, which may go, and a CPU quota, which stays until
     the run ends. Trials run beside `present`; those of a resumed run do from the first on."""
 
     def __init__(
-        self, trials: Sequence[Trial], foreign_load: ForeignLoad, look_now: Callable[[], CpuUse] = look_here
+        self,
+        trials: Sequence[Trial],
+        foreign_load: ForeignLoad,
+        look_now: Callable[[], CpuUse] = lambda: look(os.sched_getaffinity(0)),
     ) -> None:
         """`trials` are the stored ones. `look_now` watches the machine while no trial runs."""
         ran = [trial for trial in trials if trial.status != "skipped"]

@@ -318,12 +318,13 @@ def _find_first_bodies(requests: FirstRequests, cell_settings: Settings) -> Firs
     """Send the first requests of a scenario. Return the first body of each URL, and whether equal URLs had replies of
     different lengths where that was to be found out."""
     by_length = bool(cell_settings.path) and cell_settings.verify is None
-    first = _with_verify(cell_settings, "length") if by_length else cell_settings
+    first = msgspec.structs.replace(cell_settings, verify="length") if by_length else cell_settings
     load = _send_checked(requests, first)
     bodies = load.replies.bodies if load.replies else {}
     if load.messages.lost == 0 and not (load.replies and load.replies.unexpected):
         return FirstBodies(bodies)
-    for path_settings in _list_paths(_with_verify(cell_settings, "status") if by_length else cell_settings):
+    by_status = msgspec.structs.replace(cell_settings, verify="status") if by_length else cell_settings
+    for path_settings in _list_paths(by_status):
         _send_checked(requests, path_settings)
     return FirstBodies(bodies, varying=True)
 
@@ -339,10 +340,6 @@ def _send_checked(requests: FirstRequests, cell_settings: Settings) -> LoadResul
     if load.messages.received == 0:
         raise UserError(explain(requests.contestant.name, cell_settings, load, choose_wait_s(cell_settings)))
     return load
-
-
-def _with_verify(cell_settings: Settings, verify: str) -> Settings:
-    return msgspec.structs.replace(cell_settings, verify=verify)
 
 
 def _list_paths(cell_settings: Settings) -> Iterator[Settings]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from shutil import which
 from typing import NamedTuple
 
 import msgspec
@@ -63,9 +64,9 @@ def profile(task: ProfileTask, context: TrialContext) -> tuple[Profile, Profile]
     """Profile a server's computing and its waiting. Raises only KeyboardInterrupt and faults of the harness itself:
     where something is missing, a profile says what."""
     context = context.adapt_to_cell(task.settings)
-    on, off = (_make_empty_profile(task, sort) for sort in ("on-cpu", "off-cpu"))
+    on, off = (Profile(server=task.contestant.name, sort=sort) for sort in ("on-cpu", "off-cpu"))
     reason = _find_obstacle(task, context)
-    tool = perf.find_program()
+    tool = which(perf.NAME)
     if reason or tool is None:
         reason = reason or "perf is not installed: apt-get install linux-perf (Ubuntu: linux-tools-generic)"
         return replace(on, missing=reason), replace(off, missing=reason)
@@ -87,10 +88,6 @@ def profile(task: ProfileTask, context: TrialContext) -> tuple[Profile, Profile]
 
 
 NO_KERNEL = "waits are seen only in the kernel, which this user may not trace: sysctl -w kernel.perf_event_paranoid=1"
-
-
-def _make_empty_profile(task: ProfileTask, sort: Sort) -> Profile:
-    return Profile(server=task.contestant.name, sort=sort)
 
 
 def _find_obstacle(task: ProfileTask, context: TrialContext) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from shutil import which
 from types import MappingProxyType
 
 import msgspec
@@ -134,7 +135,7 @@ def _trace_task(task: TraceTask, contestant: Contestant, context: TrialContext) 
     context = context.adapt_to_cell(load_settings)
     cell = Cell(block=0, position=0, scenario=task.scenario.name, contestant=task.contestant, levels=task.levels)
     base = Traced(scenario=cell.scenario, contestant=cell.contestant, levels=cell.levels)
-    tool = strace.find_program()
+    tool = which(strace.NAME)
     reason = task.reason or context.bad_links.get(load_settings.link_words, "")
     if not reason and tool is None:
         reason = "strace is not installed (package strace)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from netdyno.kit.statistics.stats import Better
@@ -30,17 +31,8 @@ def format_bencher(export: Export) -> str:
     return json.dumps(benchmarks, indent=1, allow_nan=False) + "\n"
 
 
-def format_bigger(export: Export) -> str:
-    """Write what `customBiggerIsBetter` reads."""
-    return _format_github(export, "higher")
-
-
-def format_smaller(export: Export) -> str:
-    """Write what `customSmallerIsBetter` reads."""
-    return _format_github(export, "lower")
-
-
-def _format_github(export: Export, better: Better) -> str:
+def format_github(export: Export, better: Better) -> str:
+    """Write what `customBiggerIsBetter` reads, or `customSmallerIsBetter`: the figures of one direction."""
     entries = [
         {
             "name": f"{drawn.name} {drawn.axis.metric}",
@@ -84,7 +76,7 @@ def _name(cell: CellEntry) -> str:
 
 FORMATS: Mapping[str, Callable[[Export], str]] = {
     "bencher": format_bencher,
-    "github-bigger": format_bigger,
-    "github-smaller": format_smaller,
+    "github-bigger": partial(format_github, better="higher"),
+    "github-smaller": partial(format_github, better="lower"),
 }
 """By the word of `--export`."""

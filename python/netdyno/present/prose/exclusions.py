@@ -1,9 +1,19 @@
-"""The reason why a trial enters no figure, in words. Pure functions."""
+"""The status of a trial, and the reason why one enters no figure, in words. Pure functions."""
 
 from __future__ import annotations
 
 from netdyno.analysis.found.exclusions import ExclusionCause, TrialNote
 
+STATUS_WORDS = {
+    "valid": "valid",
+    "struck_out": "invalid",
+    "skipped": "skipped",
+    "failed": "failed",
+    "faulty": "faulty",
+    "made_again": "retried",
+    "censored": "valid, as a bound",
+}
+"""The displayed names; the keys of the store and of JSON stay."""
 NO_REASON = "no reason was stored"
 DISTURBED = "the machine disturbed every try"
 

@@ -11,7 +11,6 @@ from netdyno.model.claim import CONTESTANT
 from netdyno.model.figure import SCENARIO
 from netdyno.model.levels import level_words
 from netdyno.present.prose import exclusions
-from netdyno.present.prose.statuses import STATUS_WORDS
 
 MOST_OF_A_REASON = 110
 """The most characters of a reason that are shown."""
@@ -40,7 +39,7 @@ def explain_missing(spot: Spot) -> str:
         return NOT_RECORDED
     cause = exclusions.describe_cause(spot.missing.cause)
     short = cause if len(cause) <= MOST_OF_A_REASON else f"{cause[:MOST_OF_A_REASON].rstrip()}…"
-    return f"{STATUS_WORDS[spot.missing.status]} ({short})"
+    return f"{exclusions.STATUS_WORDS[spot.missing.status]} ({short})"
 
 
 def name_missing_status(spot: Spot) -> str:

@@ -56,14 +56,6 @@ def format_figures(line: GatedMetric) -> tuple[str, str]:
     return speak(line.before), speak(line.after)
 
 
-def format_change(line: GatedMetric) -> str:
-    return percent_change(line.ratio)
-
-
-def format_interval(line: GatedMetric) -> str:
-    return ranking.format_change_interval(line.interval)
-
-
 def describe_line(line: GatedMetric) -> str:
     """The line as one sentence. A faulty server has no figures; its faults stand in their place."""
     if line.faults:
@@ -72,7 +64,7 @@ def describe_line(line: GatedMetric) -> str:
     before, after = format_figures(line)
     return (
         f"{name_line(line)}: {OUTCOMES[line.outcome]}. {before} before, {after} after: "
-        f"{format_change(line)} ({format_interval(line)}), "
+        f"{percent_change(line.ratio)} ({ranking.format_change_interval(line.interval)}), "
         f"margin {format_margin(line)}, {plural(line.blocks, 'block')}"
     )
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from netdyno.analysis.found.notices import Knob
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.kit import quantities
-from netdyno.kit.statistics.stats import Comparison
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose.ranking import format_change_interval
 
@@ -27,8 +24,9 @@ def _describe_knob(knob: Knob, title: str) -> str:
     head = f"{knob.knob} = {knob.levels[knob.enough]}{at}"
     parts = [f"{head}: {_describe_gain(knob, title)}"]
     if knob.equal:
-        parts.append(f"{_list_levels(knob, knob.equal)} {'is' if len(knob.equal) == 1 else 'are'} not proven better")
-    parts += [f"{knob.levels[comparison.a]} is worse ({_change(comparison)})" for comparison in knob.worse]
+        equal = quantities.listed([knob.levels[name] for name in knob.equal])
+        parts.append(f"{equal} {'is' if len(knob.equal) == 1 else 'are'} not proven better")
+    parts += [f"{knob.levels[worse.a]} is worse ({quantities.percent_change(worse.ratio)})" for worse in knob.worse]
     return f"{'; '.join(parts)}."
 
 
@@ -45,11 +43,3 @@ def _describe_gain(knob: Knob, title: str) -> str:
     interval = f" [{format_change_interval(ends)}]" if ends else ""
     side = "above" if knob.gain.ratio > 1 else "below"
     return f"{title} is {quantities.margin(knob.gain.ratio)} {side} that of {first}{interval}"
-
-
-def _list_levels(knob: Knob, names: Sequence[str]) -> str:
-    return quantities.listed([knob.levels[name] for name in names])
-
-
-def _change(comparison: Comparison) -> str:
-    return quantities.percent_change(comparison.ratio)

@@ -30,7 +30,7 @@ from netdyno.present.prose import (
     unranked,
     unread,
 )
-from netdyno.present.prose.statuses import STATUS_WORDS
+from netdyno.present.prose.exclusions import STATUS_WORDS
 
 BOUND_SIGNS: dict[BoundDirection, str] = {"": "", "at least": "≥", "at most": "≤"}
 """The sign before a figure that is a bound."""

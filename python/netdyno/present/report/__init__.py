@@ -13,7 +13,6 @@ from jinja2 import Template
 from markupsafe import Markup
 from msgspec.structs import replace
 
-from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.compare import SideBySide
 from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.run import Analysis
@@ -21,7 +20,6 @@ from netdyno.kit import quantities
 from netdyno.kit.files import write_whole
 from netdyno.kit.paths import ENTRY
 from netdyno.model.profile import Profiled
-from netdyno.model.run import Run
 from netdyno.present import templates
 from netdyno.present.export.collect import collect
 from netdyno.present.prose import claim_verdicts, exclusions, loss, repeat, unread, verdict
@@ -29,7 +27,6 @@ from netdyno.present.prose import code_gains as code_gains_prose
 from netdyno.present.prose import environment as surroundings
 from netdyno.present.prose import profile as profile_prose
 from netdyno.present.prose import scaling as scaling_words
-from netdyno.present.prose.statuses import STATUS_WORDS
 from netdyno.present.report import (
     charts,
     code_gains,
@@ -67,11 +64,6 @@ class Overlaid(NamedTuple):
 
     analysis: Analysis
     changes: SideBySide
-
-
-def write(run: Run, path: Path) -> None:
-    """Analyse a run and write its report, as `write_page` does."""
-    write_page(analyse(run), path)
 
 
 def write_page(
@@ -166,7 +158,7 @@ def _load_template() -> Template:
         heat_steps=theme.HEAT_STEPS,
         what_holds=verdict.WHAT_HOLDS,
         what_profiles_are=profile_prose.WHAT_IT_IS,
-        status_words=STATUS_WORDS,
+        status_words=exclusions.STATUS_WORDS,
         mark_sign=loss.MARK,
         most_sweeps=panels.MOST_SWEEPS,
         scaling_explained=scaling_words.EXPLANATION,

@@ -15,7 +15,7 @@ from netdyno.measure.run.progress import Progress
 from netdyno.model import outcomes, transports
 from netdyno.model.load_result import WriteOnly
 from netdyno.model.trial import Trial
-from netdyno.present.prose.statuses import STATUS_WORDS
+from netdyno.present.prose.exclusions import STATUS_WORDS
 from netdyno.question.plan import Cell
 from netdyno.question.side_by_side import BACKLOG, ROTATION
 

@@ -12,7 +12,6 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from netdyno.analysis.found.cells import CellFigures
 from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.ranking import Axis, RankingVerdict, Standing
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
@@ -42,7 +41,6 @@ from netdyno.present.prose import (
     unread,
     verdict,
 )
-from netdyno.present.prose.statuses import STATUS_WORDS
 
 STYLES: dict[RankingVerdict, str] = {
     "winner": "bold green",
@@ -363,8 +361,7 @@ def _draw_ranking(findings: ScenarioFindings) -> Table:
             value,
             ranking.compare_with_first(standing),
             _format_interval(standing),
-            _format_p99(cell),
-            _format_cpu(cell),
+            *(quantities.duration(cell.value(metric)) if cell else quantities.DASH for metric in ("p99", "cpu")),
         )
         table.add_row(ranking.rank(findings, standing), standing.contestant, *figures)
     return _keep_whole(table)
@@ -373,14 +370,6 @@ def _draw_ranking(findings: ScenarioFindings) -> Table:
 def _format_interval(standing: Standing) -> str:
     interval = standing.relative.interval if standing.relative else None
     return ranking.format_change_interval(interval).replace(" to ", "..") if interval else ""
-
-
-def _format_p99(cell: CellFigures | None) -> str:
-    return quantities.duration(cell.value("p99")) if cell else quantities.DASH
-
-
-def _format_cpu(cell: CellFigures | None) -> str:
-    return quantities.duration(cell.value("cpu")) if cell else quantities.DASH
 
 
 def _draw_excluded(analysis: Analysis) -> list[RenderableType]:
@@ -400,7 +389,7 @@ def _draw_excluded(analysis: Analysis) -> list[RenderableType]:
         for ((status, cause), notes), origin in zip(shown_groups, origins, strict=True):
             why = exclusions.describe_reason(notes[0]) if status in ("failed", "skipped") else cause
             shown_reason = Text(quantities.shortened(why, LONGEST_REASON))
-            table.add_row(STATUS_WORDS[status], str(len(notes)), shown_reason, Text(origin))
+            table.add_row(exclusions.STATUS_WORDS[status], str(len(notes)), shown_reason, Text(origin))
         parts.append(_keep_whole(table))
     if len(groups) > shown:
         parts.append(Text(f"and {quantities.plural(len(groups) - shown, 'more cause')}; the report has all"))
