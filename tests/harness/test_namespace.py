@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -25,8 +24,8 @@ from netdyno.measure.machine.links.namespace import (
     wrap_in_namespace,
 )
 from netdyno.measure.machine.links.namespace_child import MARK, read_network
+from tests.support.proc import ends
 
-SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 NOBODY_UID = 65534
 
 HARNESS = """
@@ -49,13 +48,6 @@ def made(rights: str) -> Iterator[Namespace]:
             yield namespace
     except NotAllowedError as error:
         pytest.skip(f"no namespaces here: {error}")
-
-
-def ends(pidfd: int) -> bool:
-    """Return whether that process comes to an end."""
-    ready, _, _ = select.select([pidfd], [], [], SOON_S)
-    os.close(pidfd)
-    return bool(ready)
 
 
 def test_it_has_a_network_of_its_own_whose_loopback_is_up(made: Namespace) -> None:

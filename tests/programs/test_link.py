@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import signal
 import socket
@@ -38,8 +37,8 @@ from netdyno.model.trial import Trial
 from netdyno.question.contestants import contestants
 from netdyno.question.plan import Cell
 from tests.support.inside import inside
+from tests.support.proc import SOON_S, ends
 
-SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 PAYLOAD = bytes(300_000)
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"connections": 2})
 SCENARIO = Scenario(name="echo", workload="echo", factors={"connections": (1, 2)}, duration_s=0.1, timeout_s=1.0)
@@ -112,13 +111,6 @@ def received(end: Namespace) -> dict[str, int]:
     """Bytes that each interface of a namespace has received (/proc/PID/net/dev, proc(5))."""
     rows = Path(f"/proc/{end.pid}/net/dev").read_text().splitlines()[2:]
     return {name.strip(): int(rest.split()[0]) for name, _, rest in (row.partition(":") for row in rows)}
-
-
-def ends(pidfd: int) -> bool:
-    """Whether that process ends."""
-    ready, _, _ = select.select([pidfd], [], [], SOON_S)
-    os.close(pidfd)
-    return bool(ready)
 
 
 def test_a_round_trip_crosses_the_wire_and_no_loopback(made: Lan) -> None:

@@ -36,6 +36,7 @@ from tests.support.foreign import (
     always,
     end,
     expect_all_right,
+    expect_error,
     expect_one_account,
     expect_one_line,
     failed,
@@ -1205,11 +1206,7 @@ def test_a_rate_below_one_is_stated_as_it_is() -> None:
     ],
 )
 def test_what_cannot_be_meant_is_one_line_and_exit_2(arguments: tuple[str, ...], words: str) -> None:
-    done = load(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert words in line
-    assert len(line) < 3000
+    expect_error(arguments, words)
 
 
 @pytest.mark.parametrize("words", [("http://127.0.0.1/", "-d"), ("tcp://127.0.0.1:1", "--send"), ()])

@@ -29,6 +29,7 @@ from tests.support.foreign import (
     always,
     end,
     expect_all_right,
+    expect_error,
     failed,
     lines_of,
     listening,
@@ -570,10 +571,7 @@ def test_the_summary_has_the_handshakes(context: ssl.SSLContext, trusted: tuple[
     ],
 )
 def test_what_cannot_be_meant_is_one_line_and_exit_2(arguments: tuple[str, ...], words: str) -> None:
-    done = load(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert words in line
+    expect_error(arguments, words)
 
 
 def test_authorities_that_cannot_be_read_are_reported(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from netdyno.model.load_result import LoadResult
 from tests.support.certificates import make_authority
-from tests.support.foreign import MANY, QUICK, Serve, end, failed, listening, load, replies_of, result_of
+from tests.support.foreign import MANY, QUICK, Serve, end, expect_error, failed, listening, load, replies_of, result_of
 from tests.support.patience import eventually
 from tests.support.websocket import BINARY, CLOSE, PING, PONG, TEXT, accept_of, agree, frame, frames, read_head
 
@@ -471,7 +471,4 @@ def test_whatever_a_server_answers_it_ends_in_time_and_says_so(seed: int) -> Non
     ],
 )
 def test_what_cannot_be_meant_is_one_line_and_exit_2(arguments: tuple[str, ...], words: str) -> None:
-    done = load(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.splitlines()
-    assert words in line
+    expect_error(arguments, words)

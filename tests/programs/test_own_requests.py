@@ -42,6 +42,14 @@ def expect_right(whole: Run, verify: str | None) -> None:
         assert {audit.name: audit.passed for audit in trial.audits}["verification"]
 
 
+def expect_refused(words: Sequence[str], sentence: str, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command is refused in one line."""
+    assert main([*words, "--results", str(results)]) == 2
+    printed = capsys.readouterr().err
+    assert sentence in printed
+    assert printed.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("how", "options", "verify"),
     [
@@ -113,11 +121,7 @@ def test_what_is_wrong_from_the_start_ends_there(
 ) -> None:
     line = f"{API} {how}"
     servers = ("--server", line) if verb == "run" else ("--before", line, "--after", line)
-    code = main([verb, "web", *servers, *options, "--duration", "100ms", "--results", str(tmp_path)])
-    printed = capsys.readouterr().err
-    assert code == 2
-    assert sentence in printed
-    assert printed.count("\n") == 1
+    expect_refused([verb, "web", *servers, *options, "--duration", "100ms"], sentence, tmp_path, capsys)
     assert not list(tmp_path.glob(f"*/{schema.FILE_NAME}"))
 
 
@@ -170,7 +174,4 @@ def test_a_gate_fails_where_no_reply_is_right_any_more(tmp_path: Path, capsys: p
 def test_what_cannot_be_meant_is_one_clear_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: Sequence[str], sentence: str
 ) -> None:
-    assert main(["run", "web", *options, "--results", str(tmp_path)]) == 2
-    printed = capsys.readouterr().err
-    assert sentence in printed
-    assert printed.count("\n") == 1
+    expect_refused(["run", "web", *options], sentence, tmp_path, capsys)

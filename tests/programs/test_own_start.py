@@ -14,8 +14,7 @@ import pytest
 
 from netdyno.model.run import Run
 from netdyno.question.contestants import stand_in
-from netdyno.verbs.cli import main
-from tests.programs.test_own_requests import API, expect_right, run
+from tests.programs.test_own_requests import API, expect_refused, expect_right, run
 from tests.support.certificates import make_authority
 from tests.support.fixtures import FAKES
 
@@ -126,7 +125,4 @@ def test_it_runs_already_at_a_file(tmp_path: Path) -> None:
 def test_what_cannot_be_started_or_reached_is_one_clear_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: Sequence[str], sentence: str
 ) -> None:
-    assert main(["run", "web", *options, "--results", str(tmp_path)]) == 2
-    printed = capsys.readouterr().err
-    assert sentence in printed
-    assert printed.count("\n") == 1
+    expect_refused(["run", "web", *options], sentence, tmp_path, capsys)

@@ -11,11 +11,10 @@ import pytest
 
 from netdyno.store import read, schema
 from netdyno.verbs.cli import main
-from tests.support.fixtures import FAKES
+from tests.programs.test_own_requests import API, expect_refused
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.long, pytest.mark.usefixtures("steady_canary")]
 
-API = f"{shlex.join([sys.executable, '-I', '-S', str(FAKES / 'json_api.py')])} {{port}}"
 KNOB = ("--server", f"{API} {{how}}", "--vary", "how=plain,chunked", "--path", "/api/items")
 COUNTED = ("--foreign-load", "count")
 SEARCH = ("--objective", "mean<5s", "--duration", "100ms", "--warmup", "0ms", "--needed", "1", *COUNTED)
@@ -113,7 +112,4 @@ def test_what_is_wrong_from_the_start_ends_there(tmp_path: Path, capsys: pytest.
 def test_what_cannot_be_meant_is_one_clear_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
 ) -> None:
-    assert main([*words, "--results", str(tmp_path)]) == 2
-    printed = capsys.readouterr().err
-    assert complaint in printed
-    assert printed.count("\n") == 1
+    expect_refused(words, complaint, tmp_path, capsys)

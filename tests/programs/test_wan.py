@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import signal
 import socket
@@ -38,8 +37,8 @@ from netdyno.model.trial import Trial
 from netdyno.question.contestants import contestants
 from netdyno.question.plan import Cell
 from tests.support.inside import inside
+from tests.support.proc import SOON_S, ends
 
-SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
 SCENARIO = Scenario(
     name="echo", workload="echo", connections=2, duration_s=0.1, timeout_s=2.0, link="wan", link_delay_s=0.005
@@ -91,13 +90,6 @@ def can_be_had() -> None:
             pass
     except NotAllowedError as error:
         pytest.skip(str(error))
-
-
-def ends(pidfd: int) -> bool:
-    """Whether that process ends."""
-    ready, _, _ = select.select([pidfd], [], [], SOON_S)
-    os.close(pidfd)
-    return bool(ready)
 
 
 def accounted(way: Relayed) -> int:

@@ -140,6 +140,15 @@ def load(*arguments: str, before: Sequence[str] = ()) -> subprocess.CompletedPro
     return done
 
 
+def expect_error(arguments: Sequence[str], words: str) -> None:
+    """One line says what is wrong, and nothing is done."""
+    done = load(*arguments)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    (line,) = done.stderr.splitlines()
+    assert words in line
+    assert len(line) < 3000
+
+
 def result_of(*arguments: str, ends: set[int] = MEASURED, before: Sequence[str] = ()) -> LoadResult:
     done = load(*arguments, "--json", "-", before=before)
     assert done.returncode in ends, done

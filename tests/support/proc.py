@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import socket
 import struct
 import subprocess
@@ -24,6 +25,15 @@ STATES = (
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, ANY = 4, 20, 0xFFFFFFFF
 NLM_F_REQUEST, NLM_F_DUMP, NLMSG_ERROR, NLMSG_DONE = 1, 0x300, 2, 3
 """linux/netlink.h, linux/sock_diag.h."""
+SOON_S = 30.0
+"""A limit for a stuck test, never waited for in one that passes."""
+
+
+def ends(pidfd: int) -> bool:
+    """Return whether that process comes to an end."""
+    ready, _, _ = select.select([pidfd], [], [], SOON_S)
+    os.close(pidfd)
+    return bool(ready)
 
 
 def family(pid: int) -> list[int]:

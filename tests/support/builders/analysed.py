@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.found.run import Analysis
+from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.model.run import Run
 from netdyno.present.export.collect import collect
 from netdyno.present.export.schema import Export
@@ -17,6 +17,11 @@ def analysed(run: Run) -> Analysis:
     if id(run) not in _KEPT:
         _KEPT[id(run)] = run, analyse(run)
     return _KEPT[id(run)][1]
+
+
+def findings_of(analysis: Analysis, name: str) -> ScenarioFindings:
+    """Return the findings of the scenario of that name."""
+    return next(findings for findings in analysis.scenarios if findings.scenario.name == name)
 
 
 def exported(run: Run) -> Export:

@@ -22,7 +22,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose.caveats import list_caveats
 from netdyno.present.prose.verdict import answer
-from tests.support.builders.analysed import analysed
+from tests.support.builders.analysed import analysed, findings_of
 from tests.support.builders.made_run import (
     CALLBACKS,
     COROUTINES,
@@ -37,15 +37,6 @@ from tests.support.builders.made_run import (
     messages_run,
     paired_run,
 )
-
-
-@pytest.fixture(scope="module")
-def analysis() -> Analysis:
-    return analysed(made_run())
-
-
-def scenario(analysis: Analysis, name: str) -> ScenarioFindings:
-    return next(findings for findings in analysis.scenarios if findings.scenario.name == name)
 
 
 def ranks(findings: ScenarioFindings) -> dict[str, int | None]:
@@ -105,7 +96,7 @@ def test_a_levels_words_say_whose_an_option_is() -> None:
 
 
 def test_the_known_winner_wins_by_the_known_margin(analysis: Analysis) -> None:
-    echo = scenario(analysis, "echo")
+    echo = findings_of(analysis, "echo")
     assert echo.verdict == "winner"
     assert answer(echo).sentence.startswith(f"Take {EPOLL}: it has the highest throughput over 3 loads (closed loop), ")
     comparison = answers.find_comparison(EPOLL, CALLBACKS, echo.comparisons)
@@ -115,8 +106,8 @@ def test_the_known_winner_wins_by_the_known_margin(analysis: Analysis) -> None:
 
 
 def test_contestants_that_do_not_differ_share_a_rank(analysis: Analysis) -> None:
-    assert ranks(scenario(analysis, "echo"))[CALLBACKS] == ranks(scenario(analysis, "echo"))[COROUTINES] == 2
-    http = scenario(analysis, "http")
+    assert ranks(findings_of(analysis, "echo"))[CALLBACKS] == ranks(findings_of(analysis, "echo"))[COROUTINES] == 2
+    http = findings_of(analysis, "http")
     assert http.verdict == "equal"
     assert ranks(http)[EPOLL] == ranks(http)[CALLBACKS] == 1
     assert ranks(http)[COROUTINES] == 3
@@ -126,7 +117,7 @@ def test_contestants_that_do_not_differ_share_a_rank(analysis: Analysis) -> None
 
 
 def test_for_response_time_the_lowest_wins(analysis: Analysis) -> None:
-    rpc = scenario(analysis, "rpc-open")
+    rpc = findings_of(analysis, "rpc-open")
     assert rpc.verdict == "winner"
     assert rpc.standings[0].contestant == EPOLL
     assert (
@@ -139,7 +130,7 @@ def test_for_response_time_the_lowest_wins(analysis: Analysis) -> None:
 
 
 def test_too_few_blocks_give_no_verdict() -> None:
-    chat = scenario(analysed(made_run(blocks=4)), "chat")
+    chat = findings_of(analysed(made_run(blocks=4)), "chat")
     assert chat.verdict == "not_enough_blocks"
     assert not any(comparison.different for comparison in chat.comparisons)
     assert len(set(ranks(chat).values())) == 1
@@ -163,11 +154,6 @@ def test_the_own_metric_is_a_family_with_its_best_and_the_other_axes_are_another
 
 
 # --- transports that lose messages -------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def lossy() -> ScenarioFindings:
-    return analysed(messages_run()).scenarios[0]
 
 
 def test_a_server_that_lost_more_than_the_bound_is_ranked_apart_after_those_that_delivered(
@@ -223,7 +209,7 @@ def test_the_mean_is_that_of_all_messages_of_all_trials(lossy: ScenarioFindings)
 
 
 def test_percentiles_are_those_of_the_merged_histogram_never_an_average(analysis: Analysis) -> None:
-    cell = scenario(analysis, "rpc-open").cell(EPOLL, "rate=20000")
+    cell = findings_of(analysis, "rpc-open").cell(EPOLL, "rate=20000")
     assert cell is not None
     loads = [
         trial.load
@@ -255,7 +241,7 @@ def analyse_curve(count: int) -> tuple[tuple[float, float], ...]:
 
 
 def test_cost_is_sum_over_sum(analysis: Analysis) -> None:
-    cell = scenario(analysis, "echo").cell(LOCK, "connections=1000")
+    cell = findings_of(analysis, "echo").cell(LOCK, "connections=1000")
     assert cell is not None
     observed = [
         (trial.server, trial.load.requests.completed)
@@ -272,10 +258,10 @@ def test_memory_per_connection_is_what_comes_on_top_of_a_server_without_any() ->
         return replace(trial, server=replace(trial.server, rss_ready_bytes=4 << 20)) if trial.server else trial
 
     run = made_run()
-    echo = scenario(analyse(replace(run, trials=tuple(map(read, run.trials)))), "echo")
+    echo = findings_of(analyse(replace(run, trials=tuple(map(read, run.trials)))), "echo")
     sizes = {cell.contestant: cell.value("connection-memory") for cell in echo.cells}
     assert sizes == {name: pytest.approx(11_000 if name in (SNAPSHOT, LOCK) else 1_700) for name in sizes}
-    silent = scenario(analyse(run), "echo")
+    silent = findings_of(analyse(run), "echo")
     assert not any("connection-memory" in cell.values for cell in silent.cells)
 
 
@@ -292,7 +278,7 @@ def test_only_valid_trials_enter_a_figure(analysis: Analysis) -> None:
 
 
 def test_the_drift_of_the_machine_is_reported(analysis: Analysis) -> None:
-    assert 1.3 < scenario(analysis, "echo").drift < 3
+    assert 1.3 < findings_of(analysis, "echo").drift < 3
 
 
 def test_the_same_run_gives_the_same_findings(analysis: Analysis) -> None:
@@ -327,7 +313,7 @@ def test_losing_the_slowest_level_does_not_make_a_contestant_look_fast() -> None
     def keep(trial: Trial) -> bool:
         return trial.contestant != COROUTINES or trial.levels.get("connections") != 10
 
-    partial = scenario(analyse(with_trials(made_run(), keep)), "echo")
+    partial = findings_of(analyse(with_trials(made_run(), keep)), "echo")
     value = {standing.contestant: standing.value for standing in partial.standings}
     assert value[COROUTINES] == pytest.approx(value[CALLBACKS], rel=0.05)
     assert ranks(partial)[COROUTINES] == ranks(partial)[CALLBACKS]

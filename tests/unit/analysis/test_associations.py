@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -13,7 +12,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.notices import Why
-from netdyno.analysis.found.run import Analysis, ScenarioFindings
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.notices import associations, message_cost
 from netdyno.analysis.ranking import answers
 from netdyno.analysis.trials.split import select_part
@@ -23,25 +22,20 @@ from netdyno.model.run import Run
 from netdyno.model.trial import SystemCall, Traced, Trial
 from netdyno.present.prose import associations as words
 from netdyno.present.prose import caveats, verdict
-from tests.support.builders.analysed import analysed
+from tests.support.builders.analysed import analysed, findings_of
 from tests.support.builders.made_run import CALLBACKS, COROUTINES, EPOLL, LOCK, made_run
 
 AlterObservation = Callable[[Trial, ServerObservation], ServerObservation]
 
 
-@lru_cache
-def made() -> Analysis:
-    return analysed(made_run())
-
-
-def echo(analysis: Analysis) -> ScenarioFindings:
-    return next(findings for findings in analysis.scenarios if findings.scenario.name == "echo")
+def echo() -> ScenarioFindings:
+    return findings_of(analysed(made_run()), "echo")
 
 
 def whys(run: Run) -> tuple[Why, ...]:
     """The paragraphs of scenario echo, for a run with the metric of the made run: nothing else need be analysed
     again."""
-    known = echo(made())
+    known = echo()
     names = [standing.contestant for standing in known.standings]
     part = select_part(run, known.scenario)
     behind = message_cost.build_rows(part, names)
@@ -56,11 +50,11 @@ def why(run: Run, worse: str = LOCK, better: str = EPOLL) -> Why:
 
 
 def text_of(paragraph: Why) -> str:
-    return words.explain_pair(paragraph, echo(made()).scenario)
+    return words.explain_pair(paragraph, echo().scenario)
 
 
 def short_of(paragraph: Why) -> str:
-    return words.summarise_pair(paragraph, echo(made()).scenario)
+    return words.summarise_pair(paragraph, echo().scenario)
 
 
 def ratios_by_counter(paragraph: Why) -> dict[str, float]:
@@ -132,7 +126,7 @@ def test_what_differs_beyond_chance_is_named_with_its_figures_and_its_interval()
 
 def test_a_counter_that_is_ranked_differs_where_its_ranks_do() -> None:
     """The CPU of a message is an axis: the line below a table says no difference that the table does not."""
-    for findings in made().scenarios:
+    for findings in analysed(made_run()).scenarios:
         cpu = next(axis for axis in findings.axes if axis.metric == "cpu")
         for paragraph in findings.whys:
             proven = answers.find_comparison(paragraph.worse, paragraph.better, cpu.comparisons)
@@ -237,7 +231,7 @@ def test_false_findings_are_rare_where_all_servers_spend_the_same() -> None:
 
 
 def test_each_is_compared_with_the_first_and_with_the_one_above_where_they_are_proven_different() -> None:
-    findings = echo(made())
+    findings = echo()
     names = [standing.contestant for standing in findings.standings if not standing.apart]
     pairs = [(paragraph.worse, paragraph.better) for paragraph in findings.whys]
     assert len(set(pairs)) == len(pairs)
@@ -305,7 +299,7 @@ def test_the_same_calls_are_no_difference_and_one_trace_alone_says_nothing() -> 
 
 def test_what_was_traced_changes_no_figure_and_no_verdict() -> None:
     absurd = (traced(EPOLL, recvfrom=10**9), traced(LOCK, recvfrom=1))
-    plain, beside = echo(made()), echo(analyse(replace(made_run(), traced=absurd)))
+    plain, beside = echo(), findings_of(analyse(replace(made_run(), traced=absurd)), "echo")
     for field in ("cells", "comparisons", "standings", "decision"):
         assert msgspec.to_builtins(getattr(plain, field)) == msgspec.to_builtins(getattr(beside, field))
     for words_of in (verdict.answer, verdict.list_evidence, caveats.list_caveats):

@@ -22,7 +22,7 @@ from netdyno.model.trial import Trial
 from netdyno.present.export import tables
 from netdyno.present.prose.verdict import answer
 from netdyno.present.report import scoreboard, views
-from tests.support.builders.analysed import analysed, exported
+from tests.support.builders.analysed import analysed, exported, findings_of
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_run import CALLBACKS, EPOLL, LOCK, made_run, paired_run
 
@@ -172,7 +172,7 @@ def test_an_answer_has_every_axis() -> None:
 
 
 def test_what_the_others_cost_is_in_the_answer() -> None:
-    http = next(result for result in analysed(made_run()).scenarios if result.scenario.name == "http")
+    http = findings_of(analysed(made_run()), "http")
     assert http.verdict == "equal"
     assert f" Worse than {http.standings[0].contestant} over 3 loads: " in answer(http).sentence
     assert f"{LOCK} in p99 (+" in answer(http).sentence
@@ -180,13 +180,13 @@ def test_what_the_others_cost_is_in_the_answer() -> None:
 
 
 def test_what_the_others_cost_is_against_the_winner() -> None:
-    echo = next(result for result in analysed(made_run()).scenarios if result.scenario.name == "echo")
+    echo = findings_of(analysed(made_run()), "echo")
     assert echo.verdict == "winner"
     assert f" Worse than {echo.decision.taken[0]} over 3 loads: " in answer(echo).sentence
 
 
 def test_a_difference_of_a_few_per_cent_in_a_small_matter_is_no_reason() -> None:
-    http = next(result for result in analysed(made_run()).scenarios if result.scenario.name == "http")
+    http = findings_of(analysed(made_run()), "http")
     assert all(
         answers.judge_lead(axis, comparison.a, comparison.b, 1.05) is None
         for axis in http.axes

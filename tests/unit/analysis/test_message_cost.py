@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 
 import pytest
 from msgspec.structs import replace
@@ -17,7 +16,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import SystemCall, Traced, Trial
 from netdyno.present.report import work as report
 from netdyno.present.report.tables import ReportTable
-from tests.support.builders.analysed import analysed
+from tests.support.builders.analysed import analysed, findings_of
 from tests.support.builders.made_run import EPOLL, LOCK, SNAPSHOT, made_run, with_only
 from tests.support.undrawn import page_without_panels
 
@@ -43,9 +42,8 @@ def traced(name: str, *calls: SystemCall, reason: str = "") -> Traced:
     )
 
 
-@lru_cache
 def echo() -> ScenarioFindings:
-    return next(findings for findings in analysed(made_run()).scenarios if findings.scenario.name == "echo")
+    return findings_of(analysed(made_run()), "echo")
 
 
 def view(run: Run) -> report.WorkView:

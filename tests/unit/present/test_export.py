@@ -1,4 +1,4 @@
-"""An export is read back: it holds the findings and figures, in documented types."""
+"""An export is read back: it holds the findings and figures, in documented types. And the findings for programs."""
 
 from __future__ import annotations
 
@@ -256,3 +256,39 @@ def test_the_page_of_markdown_says_what_the_table_says() -> None:
             assert standing.contestant in page
     assert "| throughput of | ratio | interval | different |" in page
     assert "## About the run" in page
+
+
+# --- the findings alone ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_findings_are_json_with_the_keys_of_their_types(name: str) -> None:
+    text = json.dumps(make_document(analysed(RUNS[name]())), allow_nan=False)
+    msgspec.json.decode(text, type=derive_type(Findings))
+
+
+def test_the_schema_explains_every_object() -> None:
+    _, definitions = msgspec.json.schema_components([derive_type(Findings)])
+    assert [name for name, definition in definitions.items() if not definition.get("description")] == []
+
+
+def test_findings_say_what_the_table_says() -> None:
+    analysis = analysed(made_run())
+    written = json.loads(json.dumps(make_document(analysis)))
+    for findings, question in zip(analysis.scenarios, written["questions"], strict=True):
+        assert question["sentence"] == answer(findings).sentence
+        assert [standing["name"] for standing in question["contestants"]] == [
+            standing.contestant for standing in findings.standings
+        ]
+        assert [axis["metric"] for axis in question["axes"]] == [axis.metric for axis in findings.axes]
+        for axis, written_axis in zip(findings.axes, question["axes"], strict=True):
+            assert [score["rank"] for score in written_axis["scores"]] == [score.rank for score in axis.scores]
+    assert written["questions"][0]["axes"][0]["unit"] == "messages/s"
+
+
+def test_the_keys_of_findings_are_those_of_version_1() -> None:
+    """The fields have names of their own by now, which the other tests take from the types."""
+    written = make_document(analysed(charts_run()))
+    assert {"made_again", "set_aside"} < set(written)
+    assert {"made_again", "struck_out"} < set(written["trials"])
+    assert "set_aside" in written["charts"][0]["panels"][0]["spots"][0]

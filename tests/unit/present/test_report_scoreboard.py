@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.found.run import Analysis, ScenarioFindings
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.kit.statistics.stats import Interval
 from netdyno.model.metrics import METRICS
 from netdyno.present import report
 from netdyno.present.report import associations, machine, scoreboard, theme, views
 from netdyno.present.report.scale import MARGIN, RatioScale
 from netdyno.present.report.scoreboard import Scoreboard
-from tests.support.builders.analysed import analysed
+from tests.support.builders.analysed import analysed, findings_of
 from tests.support.builders.made_capacity import experiment_run
 from tests.support.builders.made_run import (
     CALLBACKS,
@@ -32,20 +31,6 @@ from tests.support.builders.made_run import (
 )
 
 
-@lru_cache
-def analyse_made() -> Analysis:
-    return analysed(made_run())
-
-
-@lru_cache
-def troubled() -> Analysis:
-    return analysed(troubled_run())
-
-
-def findings_of(analysis: Analysis, name: str) -> ScenarioFindings:
-    return next(findings for findings in analysis.scenarios if findings.scenario.name == name)
-
-
 def board(findings: ScenarioFindings) -> Scoreboard:
     view = scoreboard.make_view(findings)
     assert view is not None
@@ -57,7 +42,7 @@ def board(findings: ScenarioFindings) -> Scoreboard:
 
 @pytest.mark.parametrize("name", [scenario.name for scenario in SCENARIOS])
 def test_each_cell_is_the_own_figure_of_its_axis_with_its_rank(name: str) -> None:
-    findings = findings_of(analyse_made(), name)
+    findings = findings_of(analysed(made_run()), name)
     view = board(findings)
     rows = {row.contestant: row for group in view.groups for row in group.rows}
     assert list(rows) == [standing.contestant for standing in findings.standings]
@@ -71,13 +56,13 @@ def test_each_cell_is_the_own_figure_of_its_axis_with_its_rank(name: str) -> Non
 
 
 def test_the_columns_are_the_axes_with_the_own_metric_first() -> None:
-    findings = analyse_made().scenarios
+    findings = analysed(made_run()).scenarios
     assert [column.short for column in board(findings[0]).columns] == ["throughput", "p50", "p99", "CPU", "memory"]
     assert [column.short for column in board(findings[2]).columns] == ["p99", "rate kept", "p50", "CPU", "memory"]
 
 
 def test_where_the_generator_was_at_its_limit_rates_and_times_are_bounds_for_everybody() -> None:
-    findings = findings_of(troubled(), "http")
+    findings = findings_of(analysed(troubled_run()), "http")
     assert findings.censored
     for group in board(findings).groups:
         for row in group.rows:
@@ -86,7 +71,7 @@ def test_where_the_generator_was_at_its_limit_rates_and_times_are_bounds_for_eve
 
 
 def test_a_server_that_did_something_wrong_stands_apart_with_what_it_did() -> None:
-    view = board(findings_of(troubled(), "echo"))
+    view = board(findings_of(analysed(troubled_run()), "echo"))
     reasons = {row.contestant: group.reason for group in view.groups for row in group.rows}
     assert [reasons.pop(name) for name in (LOCK, SNAPSHOT)] == [
         (
@@ -101,7 +86,7 @@ def test_a_server_that_did_something_wrong_stands_apart_with_what_it_did() -> No
 
 
 def test_a_server_that_has_no_valid_trial_is_named_with_its_fault_and_without_figures() -> None:
-    view = board(findings_of(troubled(), "rpc-open"))
+    view = board(findings_of(analysed(troubled_run()), "rpc-open"))
     assert [row.contestant for row in view.groups[0].rows] == [EPOLL]
     assert {group.reason for group in view.groups[1:]} == {
         "No valid trial: ended by itself in 18 of 18 trials: signal SIGSEGV"
@@ -143,7 +128,7 @@ def test_a_capacity_stands_alone() -> None:
 
 
 def test_a_table_of_counters_has_a_line_for_each_difference_with_a_bar_as_long_as_its_logarithm() -> None:
-    findings = findings_of(analyse_made(), "echo")
+    findings = findings_of(analysed(made_run()), "echo")
     view = associations.make_view(findings)
     assert view is not None
     assert [(pair.worse, pair.better) for pair in view.pairs] == [(why.worse, why.better) for why in findings.whys]
@@ -165,7 +150,7 @@ def test_a_table_of_counters_has_a_line_for_each_difference_with_a_bar_as_long_a
 
 
 def test_the_scale_reaches_to_the_ends_of_every_interval() -> None:
-    findings = findings_of(analyse_made(), "echo")
+    findings = findings_of(analysed(made_run()), "echo")
     why = next(candidate for candidate in findings.whys if candidate.differences)
     difference = why.differences[0]
     wide = replace(
@@ -200,8 +185,8 @@ def test_large_ratios_are_as_far_apart_as_they_are() -> None:
 
 
 def test_every_comparison_of_every_axis_stands_in_the_details() -> None:
-    findings = findings_of(analyse_made(), "echo")
-    table = views.present_scenario(findings, theme.assign_looks(analyse_made().contestants), 1).comparisons
+    findings = findings_of(analysed(made_run()), "echo")
+    table = views.present_scenario(findings, theme.assign_looks(analysed(made_run()).contestants), 1).comparisons
     assert len(table.rows) == sum(len(axis.comparisons) for axis in findings.axes)
     assert [row[0] for row in table.rows][:: len(table.rows) // 5] == ["throughput", "p50", "p99", "CPU", "memory"]
     apart = [comparison.different for axis in findings.axes for comparison in axis.comparisons]
@@ -209,7 +194,7 @@ def test_every_comparison_of_every_axis_stands_in_the_details() -> None:
 
 
 def test_retried_trials_are_reported_by_contestant_and_by_cause() -> None:
-    retried = machine.make_retries_view(troubled().retried)
+    retried = machine.make_retries_view(analysed(troubled_run()).retried)
     assert retried is not None
     assert {row[0]: row[1] for row in retried.by_contestant.rows if row[0] in (EPOLL, CALLBACKS)} == {
         EPOLL: "3",
@@ -218,11 +203,11 @@ def test_retried_trials_are_reported_by_contestant_and_by_cause() -> None:
     assert retried.by_cause is not None
     assert retried.by_cause.rows == (("steal", "16"),)
     assert retried.slices_by_program is None
-    assert machine.make_retries_view(analyse_made().retried) is None
+    assert machine.make_retries_view(analysed(made_run()).retried) is None
 
 
 def test_each_audit_is_reported_with_what_follows_from_it() -> None:
-    rows = {row[0]: row[1:] for row in views.tabulate_audits(troubled().audits).rows}
+    rows = {row[0]: row[1:] for row in views.tabulate_audits(analysed(troubled_run()).audits).rows}
     assert rows["died"] == ("server", "a fault: ranked separately", "0", "74")
     assert rows["steal"][:2] == ("machine", "retried")
     assert rows["generator"][:2] == ("instrument", "figures are bounds, for every contestant")

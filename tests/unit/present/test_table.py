@@ -19,11 +19,6 @@ from tests.support.builders.made_claims import claims_run
 from tests.support.builders.made_run import made_run, messages_run, paired_run, unsafe_run
 
 
-@pytest.fixture(scope="module")
-def analysis() -> Analysis:
-    return analysed(made_run())
-
-
 def text(analysis: Analysis, width: int = 80, terminal: bool = False) -> str:
     out = io.StringIO()
     Console(file=out, width=width, force_terminal=terminal).print(render(analysis))

@@ -16,7 +16,7 @@ from netdyno.present.prose.caveats import list_caveats
 from netdyno.present.prose.loads import describe_load
 from netdyno.present.prose.verdict import answer, list_evidence
 from netdyno.present.report import render_html
-from tests.support.builders.analysed import analysed
+from tests.support.builders.analysed import analysed, findings_of
 from tests.support.builders.made_run import (
     EPOLL,
     FOLLY,
@@ -30,20 +30,6 @@ from tests.support.builders.made_run import (
     troubled_run,
 )
 from tests.support.undrawn import undrawn
-
-
-@pytest.fixture(scope="module")
-def analysis() -> Analysis:
-    return analysed(made_run())
-
-
-@pytest.fixture(scope="module")
-def lossy() -> ScenarioFindings:
-    return analysed(messages_run()).scenarios[0]
-
-
-def scenario(analysis: Analysis, name: str) -> ScenarioFindings:
-    return next(findings for findings in analysis.scenarios if findings.scenario.name == name)
 
 
 def test_a_clients_own_part_is_stated_before_it_is_quoted() -> None:
@@ -144,13 +130,13 @@ def test_switches_that_none_counted_are_unknown() -> None:
         for trial in run.trials
     )
     emptied = analyse(replace(run, trials=gone))
-    echo = scenario(emptied, "echo")
+    echo = findings_of(emptied, "echo")
     assert gone[0].load is not None
     assert METRICS["switches"].of(gone[0], gone[0].load) is None
     assert any("Context switches per message: an unknown number against" in text for text in list_evidence(echo))
     with undrawn():
         assert "unknown" in render_html(replace(emptied, scenarios=(echo,)))
-    assert "an unknown number" not in " ".join(list_evidence(scenario(analysed(run), "echo")))
+    assert "an unknown number" not in " ".join(list_evidence(findings_of(analysed(run), "echo")))
 
 
 def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
@@ -172,7 +158,7 @@ def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
 
 
 def test_caveats_name_the_loop_the_lag_and_which_lost_cells(analysis: Analysis) -> None:
-    echo, rpc = scenario(analysis, "echo"), scenario(analysis, "rpc-open")
+    echo, rpc = findings_of(analysis, "echo"), findings_of(analysis, "rpc-open")
     assert any(text.startswith("Closed loop") for text in list_caveats(echo))
     assert any("trials excluded" in text and f"{LOCK} (1)" in text for text in list_caveats(echo))
     assert any(text.startswith("Send lag, the error bar") for text in list_caveats(rpc))
@@ -185,7 +171,7 @@ def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(analysis
 
     run = made_run()
     trials = tuple(with_threads(trial) if trial.contestant == LOCK else trial for trial in run.trials)
-    echo = scenario(analyse(replace(run, trials=trials)), "echo")
+    echo = findings_of(analyse(replace(run, trials=trials)), "echo")
     note = [text for text in list_caveats(echo) if "serves one client per thread" in text]
     assert len(note) == 1
     assert note[0].startswith(LOCK)
@@ -198,7 +184,7 @@ def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(analysis
 @pytest.mark.parametrize(("ratio", "gap"), [(1.99, "99% above"), (2.0, "2.00 times that of")])
 def test_from_double_upwards_a_gap_is_a_multiple(analysis: Analysis, ratio: float, gap: str) -> None:
     """In these comparisons the leader is `b`."""
-    echo = scenario(analysis, "echo")
+    echo = findings_of(analysis, "echo")
     family = tuple(replace(comparison, ratio=1 / ratio) for comparison in echo.comparisons)
     assert f", {gap} asio-coroutines, the next" in answer(replace(echo, comparisons=family)).sentence
 
