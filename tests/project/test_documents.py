@@ -94,29 +94,11 @@ that hardly warm up (`single_cell`)."""
 COPY_IS_CHECKED = "-k 'test_golden or test_it_listens or test_stdout or test_half_close'"
 """The tests that `check` runs for a copy of a server which the contract suites have judged already: it is found, built
 and talked to. Of a page's own -k the last counts."""
-UNDRAWN = """
-import sys
-from importlib.machinery import ModuleSpec
+UNDRAWN = f"""
+import runpy, sys
 
-
-class Undrawn:
-    def find_spec(self, name, path, target=None):
-        if name == "netdyno.present.report":
-            spec = ModuleSpec(name, self, is_package=True)
-            spec.submodule_search_locations.append(f"{path[0]}/report")
-            return spec
-
-    def create_module(self, spec):
-        return None
-
-    def exec_module(self, module):
-        module.Overlaid = None  # of several runs
-        module.write_page = lambda _analysis, path, *_: path.touch()
-        module.render_html = lambda *_: ""
-
-
-if {"run", "capacity", "advise", "publish"}.intersection(sys.orig_argv):
-    sys.meta_path.insert(0, Undrawn())
+if {{"run", "capacity", "advise", "publish"}}.intersection(sys.orig_argv):
+    runpy.run_path({str(ROOT / "tests" / "support" / "brief.py")!r})
 """
 """Python's sitecustomize (library `site`): the reports of runs are empty files here, as those of the fixture `undrawn`.
 A command that is to draw one has no PYTHONPATH."""
