@@ -30,7 +30,7 @@ using namespace netdyno::canary;
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Plan plan = parse_plan(argc, argv);
+  const CanaryPlan plan = parse_plan(argc, argv);
   const Clock::time_point begun = Clock::now();
   auto [asking, answering] = connected_pair();
   run_on(plan.server_cores);      // the other process inherits them, so that whatever cannot be had is said here

@@ -26,8 +26,8 @@ void check(const std::string& program, const char* name, std::chrono::nanosecond
 
 }  // namespace
 
-Plan parse_plan(int argc, const char* const* argv) {
-  Plan plan;
+CanaryPlan parse_plan(int argc, const char* const* argv) {
+  CanaryPlan plan;
   CommandLine line{description, argv[0]};
   const std::string& program = line.program();
   const auto add_cores = [&line](const char* name, std::vector<int>& cores, const char* help) {

@@ -24,11 +24,11 @@ constexpr std::size_t round_trips_per_slice = 16;  // 0.2 to 1 ms: a time slice 
 constexpr std::size_t steps_per_slice = 100'000;   // about 0.2 ms
 constexpr std::chrono::seconds patience{5};
 
-enum class Kind : std::uint32_t { message, count, counted, move };
+enum class MessageKind : std::uint32_t { message, count, counted, move };
 
 /// Both ends are the same program: bytes in the machine's own order.
 struct Message {
-  Kind kind;
+  MessageKind kind;
   std::int32_t core = 0;
   std::int64_t how_long_ns = 0;
   double millions_per_second = 0;
@@ -87,7 +87,7 @@ std::pair<UniqueFd, UniqueFd> connected_pair() {
 double round_trips(int fd, std::chrono::nanoseconds how_long) {
   const auto slice = [fd] {
     for (std::size_t i = 0; i < round_trips_per_slice; ++i) {
-      send_message(fd, {.kind = Kind::message});
+      send_message(fd, {.kind = MessageKind::message});
       receive_answer(fd);
     }
   };
@@ -105,24 +105,24 @@ double count(std::chrono::nanoseconds how_long) {
 }
 
 std::pair<double, double> count_together(int fd, std::chrono::nanoseconds how_long) {
-  send_message(fd, {.kind = Kind::count, .how_long_ns = how_long.count()});
+  send_message(fd, {.kind = MessageKind::count, .how_long_ns = how_long.count()});
   const double here = count(how_long);
   return {receive_answer(fd).millions_per_second, here};
 }
 
 double round_trips_on_one_core(int fd, int core, std::chrono::nanoseconds how_long) {
-  send_message(fd, {.kind = Kind::move, .core = core});
+  send_message(fd, {.kind = MessageKind::move, .core = core});
   run_on({core});
   return round_trips(fd, how_long);
 }
 
 void answer(int fd) {
   while (const std::optional<Message> message = receive_message(fd)) {
-    if (message->kind == Kind::move) {
+    if (message->kind == MessageKind::move) {
       run_on({message->core});
-    } else if (message->kind == Kind::count) {
+    } else if (message->kind == MessageKind::count) {
       const double speed = count(std::chrono::nanoseconds{message->how_long_ns});
-      send_message(fd, {.kind = Kind::counted, .millions_per_second = speed});
+      send_message(fd, {.kind = MessageKind::counted, .millions_per_second = speed});
     } else {
       send_message(fd, *message);
     }

@@ -28,7 +28,7 @@ void keep_memory() { [[maybe_unused]] const int refused = mlockall(MCL_CURRENT |
 int main(int argc, char** argv) {
   using namespace netdyno;
   using namespace netdyno::link;
-  const Plan plan = parse_plan(argc, argv);
+  const LinkPlan plan = parse_plan(argc, argv);
   const UniqueFd stop_signal = termination_signals();
   // Both are opened before one is entered: the name of the second may mean something else in there.
   const UniqueFd at_a = open_namespace(plan.namespaces[0]);

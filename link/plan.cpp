@@ -20,7 +20,7 @@ Example, as root:
 
 constexpr std::chrono::seconds most_delay{10};
 
-void check(const std::string& program, const Plan& plan) {
+void check(const std::string& program, const LinkPlan& plan) {
   if (plan.terms.delay > most_delay) usage_error(program, "--delay: want at most 10s");
   if (plan.interface.empty() || plan.interface.size() >= IFNAMSIZ)
     usage_error(program, "--interface: '" + plan.interface + "' is no name of an interface; want 1 to 15 characters");
@@ -28,8 +28,8 @@ void check(const std::string& program, const Plan& plan) {
 
 }  // namespace
 
-Plan parse_plan(int argc, const char* const* argv) {
-  Plan plan;
+LinkPlan parse_plan(int argc, const char* const* argv) {
+  LinkPlan plan;
   Terms& terms = plan.terms;
   CommandLine line{description, argv[0]};
   line.add_text("a", plan.namespaces[0], "network namespace of one end: /proc/PID/ns/net or /run/netns/NAME")

@@ -19,13 +19,13 @@ struct Terms {
 };
 
 /// The options of the command line.
-struct Plan {
+struct LinkPlan {
   std::array<std::string, 2> namespaces;  // files such as /proc/PID/ns/net or /run/netns/NAME
   std::string interface = "lan";          // its name in both
   Terms terms;
 };
 
 /// Ends the program on `--help` (exit 0) and on what cannot be meant (exit 2, one clear line on stderr).
-Plan parse_plan(int argc, const char* const* argv);
+LinkPlan parse_plan(int argc, const char* const* argv);
 
 }  // namespace netdyno::link

@@ -40,7 +40,7 @@ class ForeignPeer final : public Peer {
       thread_.recorder.figures.connections.closed_after_reply += !connection.served();
       reconnect(number, "", Matching::End::announced, now);
     } else if (!connection.blocked && connection.sendable() > 0) {
-      thread_.sender.resume(number, connection);  // it waited for an answer, and not for this program
+      thread_.writer.resume(number, connection);  // it waited for an answer, and not for this program
     }
   }
 

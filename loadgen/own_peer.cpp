@@ -68,7 +68,7 @@ class OwnPeer final : public Peer {
   void fill_places(std::uint32_t number) {
     Connection& connection = thread_.clients[number];
     connection.limit_flight(thread_.plan.depth);
-    if (!connection.blocked && connection.sendable() > 0) thread_.sender.resume(number, connection);
+    if (!connection.blocked && connection.sendable() > 0) thread_.writer.resume(number, connection);
   }
 };
 

@@ -83,7 +83,7 @@ void Receiving::fail_connect(std::uint32_t number, ConnectFailure failure, int e
   if (returning) peer_->on_reconnect_failed(number, failure, !why.empty(), loop_.now);
 }
 
-void Receiving::on_writable(std::uint32_t number) { thread_.sender.resume(number, thread_.clients[number]); }
+void Receiving::on_writable(std::uint32_t number) { thread_.writer.resume(number, thread_.clients[number]); }
 
 void Receiving::on_closed(std::uint32_t number, CloseReason reason) {
   loop_.now = loop_.clock.now();

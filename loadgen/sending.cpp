@@ -15,7 +15,7 @@ Sending::Sending(const ThreadParts& thread, Waiting& waiting)
     : plan_(thread.plan),
       control_(thread.control),
       clients_(thread.clients),
-      sender_(thread.sender),
+      writer_(thread.writer),
       connecting_(thread.connecting),
       recorder_(thread.recorder),
       waiting_(waiting),
@@ -95,7 +95,7 @@ bool Sending::claim_from_count(Nanos intended) {
 void Sending::send_queued(std::uint32_t number, TransportEvents& events) {
   Connection& connection = clients_[number];
   if (connection.open()) {
-    sender_.push(number, connection);
+    writer_.push(number, connection);
   } else if (connection.state == Connection::State::left && connection.flight.unsent() > 0) {
     connecting_.reconnect(number, events);
   }

@@ -63,7 +63,7 @@ class Sending {
   const LoadPlan& plan_;
   Control& control_;
   Clients& clients_;
-  Sender& sender_;
+  MessageWriter& writer_;
   Connecting& connecting_;
   Recorder& recorder_;
   Waiting& waiting_;

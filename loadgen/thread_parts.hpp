@@ -4,7 +4,7 @@
 #include "lib/measure/recorder.hpp"
 #include "loadgen/connect/connecting.hpp"
 #include "loadgen/connect/loop_clock.hpp"
-#include "loadgen/connect/sender.hpp"
+#include "loadgen/connect/message_writer.hpp"
 #include "loadgen/match/clients.hpp"
 #include "loadgen/match/control.hpp"
 #include "loadgen/match/matching.hpp"
@@ -27,7 +27,7 @@ struct ThreadParts {
   Control& control;
   Clients& clients;
   Transport& transport;
-  Sender& sender;
+  MessageWriter& writer;
   Connecting& connecting;
   Matching& matching;
   Recorder& recorder;

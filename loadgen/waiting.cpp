@@ -9,7 +9,7 @@
 namespace netdyno::load {
 namespace {
 
-constexpr std::uint32_t connections_a_poll = 256;  // one wait of a transport tells of so many at most (Poller)
+constexpr std::uint32_t connections_a_poll = 256;  // one wait of a transport tells of so many at most (SocketPoller)
 
 void sleep_until(Nanos moment) {
   const timespec wake_time{moment / one_second, moment % one_second};

@@ -16,11 +16,11 @@ Worker::Worker(const LoadPlan& plan, const ThreadShare& share, Control& control,
       codec_(make_codec(plan)),
       transport_(make_transport(plan, share)),
       recorder_(timeline),
-      sender_(plan, share, *transport_, *codec_, loop_.clock, recorder_),
+      writer_(plan, share, *transport_, *codec_, loop_.clock, recorder_),
       clients_(share),
-      connecting_(plan, clients_, control, *transport_, sender_, recorder_),
+      connecting_(plan, clients_, control, *transport_, writer_, recorder_),
       matching_(plan, clients_, control, *codec_, recorder_),
-      parts_{plan, control, clients_, *transport_, sender_, connecting_, matching_, recorder_, loop_},
+      parts_{plan, control, clients_, *transport_, writer_, connecting_, matching_, recorder_, loop_},
       waiting_(plan, clients_, *transport_, loop_),
       sending_(parts_, waiting_),
       receiving_(parts_, *codec_, waiting_, sending_),
@@ -83,7 +83,7 @@ void Worker::begin(Nanos start) {
   for (Nanos end = loop_.window.start; const RateStep& step : plan_.steps) ends.push_back(end += step.length);
   recorder_.set_steps(std::move(ends));
   exclude_slow_readers();
-  if (plan_.workload == Workload::chat) sender_.set_recipients(matching_.recipients());
+  if (plan_.workload == Workload::chat) writer_.set_recipients(matching_.recipients());
   sending_.begin(schedule_slice(), start);
   matching_.begin(loop_.window, sending_.schedule());
   transport_->sample_arrivals(0);  // the load's reads count, not those before it

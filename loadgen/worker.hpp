@@ -8,7 +8,7 @@
 #include "lib/measure/process.hpp"
 #include "lib/measure/recorder.hpp"
 #include "loadgen/connect/connecting.hpp"
-#include "loadgen/connect/sender.hpp"
+#include "loadgen/connect/message_writer.hpp"
 #include "loadgen/connect/slow_readers.hpp"
 #include "loadgen/giving_up.hpp"
 #include "loadgen/match/clients.hpp"
@@ -71,7 +71,7 @@ class Worker {
   LoopState loop_;
   Recorder recorder_;
   Figures figures_;  // of all slices before the one that the recorder has
-  Sender sender_;
+  MessageWriter writer_;
   Clients clients_;
   Connecting connecting_;
   Matching matching_;

@@ -14,8 +14,8 @@
 #include "lib/net/descriptor.hpp"
 #include "lib/net/send.hpp"
 #include "loadgen/codec/codec.hpp"
-#include "loadgen/transport/address.hpp"
-#include "loadgen/transport/poller.hpp"
+#include "loadgen/transport/socket_address.hpp"
+#include "loadgen/transport/socket_poller.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -189,9 +189,9 @@ class WriteOnlyLoad {
   }
 
   const LoadPlan& plan_;
-  const Address server_;
+  const SocketAddress server_;
   const std::unique_ptr<Codec> codec_ = make_codec(plan_);
-  Poller poller_;
+  SocketPoller poller_;
   std::vector<Client> clients_;
   std::vector<char> thrown_away_ = std::vector<char>(std::size_t{256} << 10);  // asyncio reads as much at once
   std::set<std::pair<Nanos, std::uint32_t>> due_;

@@ -59,7 +59,7 @@ struct Error {
 };
 
 /// A message of the stream: its body's length as 4 bytes in network byte order, then the body.
-struct Frame {
+struct FrameView {
   static constexpr std::size_t header_size = 4;
   std::string_view whole;
 
@@ -78,7 +78,7 @@ enum class Received {
 struct Handlers {
   std::function<void()> resolved = [] {};
   std::function<void()> connected;
-  std::function<Received(Frame)> received;
+  std::function<Received(FrameView)> received;
   std::function<void(const Error&)> failed;
 };
 

@@ -80,7 +80,7 @@ class Instance {
 
  private:
   void on_connected();
-  Received on_received(Frame frame);
+  Received on_received(FrameView frame);
   void on_failed(const Error& error);
   void request();
   void finish();
@@ -206,7 +206,7 @@ Instance::Instance(Network& network, std::uint32_t id)
       client_(network.server(), library_options(plan_),
               {.resolved = [this] { caller_.connecting(); },
                .connected = [this] { on_connected(); },
-               .received = [this](Frame frame) { return on_received(frame); },
+               .received = [this](FrameView frame) { return on_received(frame); },
                .failed = [this](const Error& error) { on_failed(error); }}) {
   QObject::connect(&retry_, &QTimer::timeout, &retry_, [this] { connect(); });
 }
@@ -221,7 +221,7 @@ void Instance::request() {
   if (caller_.may_send()) client_.request(caller_.next());  // or the end, or the timer of it, finds this instance idle
 }
 
-Received Instance::on_received(Frame frame) {
+Received Instance::on_received(FrameView frame) {
   const Received received = caller_.receive(frame.whole);
   if (received == Received::answered) network_.over() ? finish() : request();
   return received;

@@ -46,7 +46,7 @@ constexpr std::size_t most_kinds = 8;
 
 void Faults::note(std::string_view what, Population population, Nanos moment, std::uint64_t count) {
   const auto known =
-      std::ranges::find_if(kinds, [&](const Kind& kind) { return kind.what == what && kind.population == population; });
+      std::ranges::find_if(kinds, [&](const auto& kind) { return kind.what == what && kind.population == population; });
   if (known != kinds.end()) {
     known->count += count;
     known->first = std::min(known->first, moment);
@@ -58,14 +58,14 @@ void Faults::note(std::string_view what, Population population, Nanos moment, st
 }
 
 void Faults::add(const Faults& other) {
-  for (const Kind& kind : other.kinds) note(kind.what, kind.population, kind.first, kind.count);
+  for (const FaultKind& kind : other.kinds) note(kind.what, kind.population, kind.first, kind.count);
   for (std::size_t i = 0; i < population_count; ++i) others[i] += other.others[i];
-  std::ranges::sort(kinds, {}, &Kind::first);
+  std::ranges::sort(kinds, {}, &FaultKind::first);
 }
 
 std::uint64_t Faults::count(Population population) const {
   std::uint64_t sum = others[static_cast<std::size_t>(population)];
-  for (const Kind& kind : kinds) sum += kind.population == population ? kind.count : 0;
+  for (const FaultKind& kind : kinds) sum += kind.population == population ? kind.count : 0;
   return sum;
 }
 

@@ -75,16 +75,18 @@ enum class Population : std::size_t {
 };
 constexpr std::size_t population_count = 4;
 
-/// Faults, in words for people, in the order in which they were first seen. The words hold what a server sent, so there
-/// is room for a few kinds of fault only.
+/// A fault in words for people, and how often it was seen.
+struct FaultKind {
+  std::string what;
+  Population population = Population::messages;
+  std::uint64_t count = 0;
+  Nanos first = never;
+};
+
+/// Faults in the order in which they were first seen. Their words hold what a server sent, so there is room for a few
+/// kinds of fault only.
 struct Faults {
-  struct Kind {
-    std::string what;
-    Population population = Population::messages;
-    std::uint64_t count = 0;
-    Nanos first = never;
-  };
-  std::vector<Kind> kinds;
+  std::vector<FaultKind> kinds;
   std::array<std::uint64_t, population_count> others{};  // of further kinds, by population
 
   void note(std::string_view what, Population population, Nanos moment, std::uint64_t count = 1);

@@ -4,15 +4,15 @@ namespace netdyno::load {
 
 void Timeline::deliver(std::size_t slot, const Histogram& responses, std::uint64_t errors) {
   const std::lock_guard lock{mutex_};
-  Share& share = open_[slot];
-  share.responses.add(responses);
-  share.errors += errors;
-  if (++share.delivered < threads_) return;
-  const auto percentile = [&share](double percent) {
-    return share.responses.count() > 0 ? std::optional{share.responses.find_percentile(percent)} : std::nullopt;
+  OpenSlot& merged = open_[slot];
+  merged.responses.add(responses);
+  merged.errors += errors;
+  if (++merged.delivered < threads_) return;
+  const auto percentile = [&merged](double percent) {
+    return merged.responses.count() > 0 ? std::optional{merged.responses.find_percentile(percent)} : std::nullopt;
   };
-  slots_[slot] = {share.responses.count(), percentile(50), percentile(99), share.errors,
-                  keeps_ ? share.responses.encode() : std::string{}};
+  slots_[slot] = {merged.responses.count(), percentile(50), percentile(99), merged.errors,
+                  keeps_ ? merged.responses.encode() : std::string{}};
   open_.erase(slot);
   done_ = slot + 1;
 }

@@ -54,7 +54,7 @@ class Timeline {
   Slot latest() const;
 
  private:
-  struct Share {
+  struct OpenSlot {
     Histogram responses;
     std::uint64_t errors = 0;
     std::size_t delivered = 0;
@@ -65,7 +65,7 @@ class Timeline {
   std::size_t threads_;
   bool keeps_;
   std::vector<Slot> slots_;
-  std::map<std::size_t, Share> open_;  // slots that a thread has not delivered yet
+  std::map<std::size_t, OpenSlot> open_;  // slots that a thread has not delivered yet
   std::size_t done_ = 0;
 };
 

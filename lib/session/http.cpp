@@ -33,7 +33,7 @@ std::optional<std::string_view> take_until(std::string_view& text, std::string_v
 }
 
 /// The Connection header of a reply: `none` where the connection stays, as it does by default.
-enum class Connection { none, close, keep_alive };
+enum class ConnectionHeader { none, close, keep_alive };
 
 /// A header's comma-separated list (RFC 9110, 5.6.1) holds `token`.
 bool lists_token(std::string_view list, std::string_view token) {
@@ -65,7 +65,7 @@ struct RequestHead {
   bool wants_body = true;  // not of HEAD
   bool posts = false;
   std::size_t body_size = 0;
-  Connection connection = Connection::none;
+  ConnectionHeader connection = ConnectionHeader::none;
 };
 
 bool is_token(std::string_view text) {
@@ -133,18 +133,18 @@ RequestHead parse_head(std::string_view head, bool takes_posts) {
   if (*method != "GET" && *method != "HEAD" && !request.posts)
     request.status = not_implemented;  // RFC 9110, 9.1: also with a body
   if (says_close || (http_1_0 && !says_keep_alive)) {
-    request.connection = Connection::close;
+    request.connection = ConnectionHeader::close;
   } else if (http_1_0) {
-    request.connection = Connection::keep_alive;
+    request.connection = ConnectionHeader::keep_alive;
   }
   return request;
 }
 
-std::string_view line_of(Connection connection) {
+std::string_view line_of(ConnectionHeader connection) {
   switch (connection) {
-    case Connection::close:
+    case ConnectionHeader::close:
       return "Connection: close\r\n";
-    case Connection::keep_alive:
+    case ConnectionHeader::keep_alive:
       return "Connection: keep-alive\r\n";
     default:
       return "";
@@ -225,24 +225,24 @@ class HttpSession : public Session {
       if (bytes.size() < whole) return;
       if (!answer(request, effects)) return refuse(bad_request, effects);
       counters().add_request();
-      if (request.connection == Connection::close) close(effects);
+      if (request.connection == ConnectionHeader::close) close(effects);
       bytes.remove_prefix(whole);
     }
   }
 
   void refuse(std::string_view status, Effects& effects) {
-    write_reply(status, text_type, {}, false, Connection::close, effects);
+    write_reply(status, text_type, {}, false, ConnectionHeader::close, effects);
     protocol_error(effects);
   }
 
   void write_reply(std::string_view status, std::string_view type, std::string_view body, bool with_body,
-                   Connection connection, Effects& effects) {
+                   ConnectionHeader connection, Effects& effects) {
     write_head(status, type, fmt::format("Content-Length: {}", body.size()), connection, effects);
     if (with_body) effects.reply({}, body);
   }
 
   /// `framing`: the header that says where the body ends.
-  void write_head(std::string_view status, std::string_view type, std::string_view framing, Connection connection,
+  void write_head(std::string_view status, std::string_view type, std::string_view framing, ConnectionHeader connection,
                   Effects& effects) {
     head_.clear();
     fmt::format_to(std::back_inserter(head_), "HTTP/1.1 {}\r\nDate: {}\r\nContent-Type: {}\r\n{}\r\n{}\r\n", status,

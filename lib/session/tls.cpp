@@ -27,8 +27,8 @@ class TlsSession final : public Session {
       plain_->take(decrypted.plain, plain_effects_);
       carry_over(effects);
     }
-    if (closed() || decrypted.state == TlsStream::State::open) return;
-    decrypted.state == TlsStream::State::ended ? on_end(effects) : protocol_error(effects);
+    if (closed() || decrypted.state == TlsStream::StreamState::open) return;
+    decrypted.state == TlsStream::StreamState::ended ? on_end(effects) : protocol_error(effects);
   }
 
   void on_end(Effects& effects) override {

@@ -12,9 +12,9 @@ namespace netdyno {
 /// thread's next call of any of them. Each call may throw std::bad_alloc, after which the stream is of no use.
 class TlsStream {
  public:
-  enum class State { open, ended, broken };
+  enum class StreamState { open, ended, broken };
   struct Decrypted {
-    State state;  // ended: by close_notify; broken: what came is no TLS, or refuses ours
+    StreamState state;  // ended: by close_notify; broken: what came is no TLS, or refuses ours
     std::string_view plain;
     std::string_view answer;  // of the protocol itself: a handshake, an alert
   };

@@ -27,9 +27,9 @@ Buffers& buffers() {
   return of_thread;
 }
 
-class Stream final : public TlsStream {
+class OpenSslStream final : public TlsStream {
  public:
-  Stream(SSL_CTX* context, BIO_METHOD* method) : ssl_(SSL_new(context)) {
+  OpenSslStream(SSL_CTX* context, BIO_METHOD* method) : ssl_(SSL_new(context)) {
     Bio bio{BIO_new(method)};
     if (!ssl_ || !bio) throw std::bad_alloc{};
     bio_ = bio.release();
@@ -43,7 +43,7 @@ class Stream final : public TlsStream {
     std::vector<char>& plain = buffers().plain;
     plain.resize(SSL3_RT_MAX_PLAIN_LENGTH);  // a whole record: none stays inside OpenSSL
     const int taken = SSL_read(ssl_.get(), plain.data(), static_cast<int>(plain.size()));
-    const State state = taken > 0 ? State::open : find_state(taken, pipe);
+    const StreamState state = taken > 0 ? StreamState::open : find_state(taken, pipe);
     bytes = std::exchange(pipe.input, {});
     return {state, {plain.data(), static_cast<std::size_t>(std::max(taken, 0))}, pipe.output};
   }
@@ -78,13 +78,13 @@ class Stream final : public TlsStream {
   }
 
   /// Where a call brought no plain text.
-  State find_state(int result, const Pipe& pipe) {
+  StreamState find_state(int result, const Pipe& pipe) {
     const int error = SSL_get_error(ssl_.get(), result);
-    if (error == SSL_ERROR_ZERO_RETURN) return State::ended;
-    if (error == SSL_ERROR_WANT_READ && pipe.input.empty()) return State::open;
+    if (error == SSL_ERROR_ZERO_RETURN) return StreamState::ended;
+    if (error == SSL_ERROR_WANT_READ && pipe.input.empty()) return StreamState::open;
     if (is_out_of_memory(pipe)) throw std::bad_alloc{};
     broken_ = true;
-    return State::broken;
+    return StreamState::broken;
   }
 
   /// Deep inside a handshake OpenSSL calls that an internal error at times, as it does what a peer can provoke.
@@ -100,10 +100,12 @@ class Stream final : public TlsStream {
   bool broken_ = false;
 };
 
-class Layer final : public TlsLayer {
+class OpenSslLayer final : public TlsLayer {
  public:
-  explicit Layer(Context context) : context_(std::move(context)) {}
-  std::unique_ptr<TlsStream> make_stream() override { return std::make_unique<Stream>(context_.get(), method_.get()); }
+  explicit OpenSslLayer(Context context) : context_(std::move(context)) {}
+  std::unique_ptr<TlsStream> make_stream() override {
+    return std::make_unique<OpenSslStream>(context_.get(), method_.get());
+  }
 
  private:
   Method method_ = make_method();
@@ -142,5 +144,5 @@ extern "C" netdyno::TlsLayer* netdyno_make_tls_layer(const std::string& file, st
   SSL_CTX_set_mode(context.get(), SSL_MODE_RELEASE_BUFFERS);     // half the memory of a connection that waits
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);  // tickets hold all of a session
-  return new Layer{std::move(context)};
+  return new OpenSslLayer{std::move(context)};
 }

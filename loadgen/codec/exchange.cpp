@@ -128,10 +128,10 @@ class ExchangeCodec final : public Codec {
         out.append(*text);
         continue;
       }
-      const Place& place = std::get<Place>(part);
-      if (place.what == Place::What::sequence) fmt::format_to(std::back_inserter(out), "{}", stamp.sequence);
-      if (place.what == Place::What::connection) fmt::format_to(std::back_inserter(out), "{}", stamp.client);
-      if (place.what == Place::What::random)
+      const Placeholder& place = std::get<Placeholder>(part);
+      if (place.what == Placeholder::What::sequence) fmt::format_to(std::back_inserter(out), "{}", stamp.sequence);
+      if (place.what == Placeholder::What::connection) fmt::format_to(std::back_inserter(out), "{}", stamp.client);
+      if (place.what == Placeholder::What::random)
         fmt::format_to(std::back_inserter(out), "{}", std::uniform_int_distribution{0ULL, place.below - 1}(random));
     }
     return 0;
@@ -147,24 +147,24 @@ class ExchangeCodec final : public Codec {
   std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<ExchangeDecoder>(exchange_); }
 
  private:
-  struct Place {
+  struct Placeholder {
     enum class What { sequence, connection, random } what;
     unsigned long long below = 0;
   };
-  using Part = std::variant<std::string, Place>;
+  using Part = std::variant<std::string, Placeholder>;
 
-  static std::optional<Place> place_of(std::string_view name) {
+  static std::optional<Placeholder> place_of(std::string_view name) {
     if (!name.starts_with('{')) return std::nullopt;
     name.remove_prefix(1);
     constexpr std::string_view random = "random:";
-    if (name == "sequence") return Place{Place::What::sequence};
-    if (name == "connection") return Place{Place::What::connection};
+    if (name == "sequence") return Placeholder{Placeholder::What::sequence};
+    if (name == "connection") return Placeholder{Placeholder::What::connection};
     if (!name.starts_with(random)) return std::nullopt;
     unsigned long long below = 0;
     const char* const end = name.data() + name.size();
     const auto [read_to, error] = std::from_chars(name.data() + random.size(), end, below);
     if (error != std::errc{} || read_to != end || below == 0) return std::nullopt;
-    return Place{Place::What::random, below};
+    return Placeholder{Placeholder::What::random, below};
   }
 
   const Exchange exchange_;

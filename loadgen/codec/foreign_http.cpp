@@ -28,9 +28,9 @@ std::uint64_t fnv(std::uint64_t hash, std::string_view bytes) {
 }
 
 /// One reply, as far as it has come.
-class Reply final : public http::basic_parser<false> {
+class ReplyParser final : public http::basic_parser<false> {
  public:
-  Reply(bool head_only, Check check, std::size_t kept) : check_(check), kept_(kept) {
+  ReplyParser(bool head_only, Check check, std::size_t kept) : check_(check), kept_(kept) {
     eager(true);
     skip(head_only);
     header_limit(longest_head);
@@ -44,24 +44,24 @@ class Reply final : public http::basic_parser<false> {
   const std::string& body() const { return body_; }
 
  private:
-  using Error = beast::error_code;
+  using ErrorCode = beast::error_code;
   using Text = beast::string_view;
 
-  void on_request_impl(http::verb, Text, Text, int, Error&) override {}
-  void on_response_impl(int status, Text reason, int, Error&) override {
+  void on_request_impl(http::verb, Text, Text, int, ErrorCode&) override {}
+  void on_response_impl(int status, Text reason, int, ErrorCode&) override {
     status_ = status;
     if (status < 200 || status > 299) reason_.assign(reason.data(), reason.size());
   }
-  void on_field_impl(http::field, Text, Text, Error&) override {}
+  void on_field_impl(http::field, Text, Text, ErrorCode&) override {}
 #if BOOST_VERSION >= 109000
-  void on_trailer_field_impl(http::field, Text, Text, Error&) override {}
+  void on_trailer_field_impl(http::field, Text, Text, ErrorCode&) override {}
 #endif
-  void on_header_impl(Error&) override {}
-  void on_body_init_impl(const boost::optional<std::uint64_t>&, Error&) override {}
-  std::size_t on_body_impl(Text bytes, Error&) override { return take(bytes); }
-  void on_chunk_header_impl(std::uint64_t, Text, Error&) override {}
-  std::size_t on_chunk_body_impl(std::uint64_t, Text bytes, Error&) override { return take(bytes); }
-  void on_finish_impl(Error&) override {}
+  void on_header_impl(ErrorCode&) override {}
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, ErrorCode&) override {}
+  std::size_t on_body_impl(Text bytes, ErrorCode&) override { return take(bytes); }
+  void on_chunk_header_impl(std::uint64_t, Text, ErrorCode&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, Text bytes, ErrorCode&) override { return take(bytes); }
+  void on_finish_impl(ErrorCode&) override {}
 
   std::size_t take(Text bytes) {
     length_ += bytes.size();
@@ -165,9 +165,9 @@ class ForeignHttpDecoder final : public Decoder {
   bool head_only_;
   Check check_;
   std::size_t kept_;
-  std::optional<Reply> reply_;  // the one that has come in part
-  std::size_t size_ = 0;        // of what has come of it
-  std::string pending_;         // what the parser has not taken yet
+  std::optional<ReplyParser> reply_;  // the one that has come in part
+  std::size_t size_ = 0;              // of what has come of it
+  std::string pending_;               // what the parser has not taken yet
 };
 
 class ForeignHttpCodec final : public Codec {

@@ -29,7 +29,7 @@ class StreamDecoder final : public Decoder {
     pending_.erase(0, pending_.size() - rest.size());
     return good;
   }
-  bool at_boundary() const override { return pending_.empty() && state_ == State::head; }
+  bool at_boundary() const override { return pending_.empty() && expected_ == Piece::head; }
 
  private:
   static constexpr std::size_t max_head = 16 << 10;
@@ -40,19 +40,19 @@ class StreamDecoder final : public Decoder {
   static constexpr std::string_view end_of_event = "\n\n";
   static constexpr std::size_t number_size = 4;
 
-  enum class State { head, chunk, end };
+  enum class Piece { head, chunk, end };
 
   /// Takes a head, a chunk or the end off the front of `rest`; false where none is whole, or (not `good`) readable.
   bool take_piece(std::string_view& rest, ReplySink& sink, bool& good) {
     const std::size_t before = rest.size();
-    switch (state_) {
-      case State::head:
+    switch (expected_) {
+      case Piece::head:
         good = take_head(rest);
         break;
-      case State::chunk:
+      case Piece::chunk:
         good = take_chunk(rest, sink);
         break;
-      case State::end:
+      case Piece::end:
         if (rest.size() < end_of_line.size()) return false;
         good = rest.starts_with(end_of_line);
         rest.remove_prefix(end_of_line.size());
@@ -69,7 +69,7 @@ class StreamDecoder final : public Decoder {
     if (end == std::string_view::npos) return rest.size() < max_head;
     if (!begins_chunks(rest.substr(0, end))) return false;
     rest.remove_prefix(end + end_of_head.size());
-    state_ = State::chunk;
+    expected_ = Piece::chunk;
     return true;
   }
 
@@ -81,7 +81,7 @@ class StreamDecoder final : public Decoder {
     if (error != std::errc{} || length > longest() || (parsed != rest.data() + line && *parsed != ';')) return false;
     if (length == 0) {
       rest.remove_prefix(line + end_of_line.size());
-      state_ = State::end;
+      expected_ = Piece::end;
       return true;
     }
     const std::size_t whole = line + end_of_line.size() + length + end_of_line.size();
@@ -121,7 +121,7 @@ class StreamDecoder final : public Decoder {
 
   void end_stream(ReplySink& sink) {
     good_&& next_ == chunks_&& events_.empty() ? sink.on_reply(stamp_, whole_) : sink.on_corrupt();
-    state_ = State::head;
+    expected_ = Piece::head;
     events_.clear();
     whole_ = next_ = 0;
     good_ = true;
@@ -129,7 +129,7 @@ class StreamDecoder final : public Decoder {
 
   const std::size_t chunks_;
   const std::size_t size_;
-  State state_ = State::head;
+  Piece expected_ = Piece::head;
   std::string pending_;    // the beginning of what is not whole yet
   std::string events_;     // the beginning of an event
   std::size_t whole_ = 0;  // bytes of this reply so far

@@ -31,7 +31,7 @@ void frame_websocket(Opcode opcode, std::uint32_t mask, std::string& out, std::s
   out.insert(begin, head.data(), used);
 }
 
-const char* WebSocketReader::receive(std::string_view bytes, std::string& data, Control& control) {
+const char* WebSocketReader::receive(std::string_view bytes, std::string& data, ControlFrames& control) {
   while (!bytes.empty()) {
     if (!inside_) {
       const std::size_t taken = bytes.copy(head_.data() + head_taken_, head_size() - head_taken_);

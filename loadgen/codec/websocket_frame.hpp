@@ -22,13 +22,13 @@ void frame_websocket(Opcode opcode, std::uint32_t mask, std::string& out, std::s
 class WebSocketReader {
  public:
   /// The control frames that the last call of `receive` has met.
-  struct Control {
+  struct ControlFrames {
     std::optional<std::string> ping;   // the last one: the others need no answer (5.5.3)
     std::optional<std::string> close;  // nothing is read after it
   };
 
   /// Appends what the bytes hold of data. Returns what makes them no frames, in words; nullptr where they are.
-  const char* receive(std::string_view bytes, std::string& data, Control& control);
+  const char* receive(std::string_view bytes, std::string& data, ControlFrames& control);
 
  private:
   const char* begin_frame();

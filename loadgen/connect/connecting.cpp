@@ -51,7 +51,7 @@ void Connecting::speak_early(std::uint32_t number) {
   Connection& connection = clients_[number];
   EarlySpeech& early = clients_.early[number];
   const std::uint32_t client = Matching::first_early_client + clients_.share.global(number);
-  while (early.sent - early.received < plan_.depth && sender_.probe(number, connection, {client, early.sent}))
+  while (early.sent - early.received < plan_.depth && writer_.probe(number, connection, {client, early.sent}))
     ++early.sent;
 }
 
@@ -112,7 +112,7 @@ void Connecting::note_connected(std::uint32_t number) {
     connection.end = connection.last = connection.flight.next_to_send() + plan_.requests_per_connection;
   if (plan_.flight_is_limited) connection.limit_flight(plan_.depth);
   connection.replied = connection.closing = false;
-  sender_.resume(number, connection);
+  writer_.resume(number, connection);
   if (speaks_early()) speak_early(number);
 }
 
@@ -170,7 +170,7 @@ void Connecting::send_probes(Nanos now) {
   std::uint32_t senders = 0;
   for (std::uint32_t number = 0; number < clients_.size() && senders < 2; ++number) {
     if (!clients_[number].open()) continue;
-    sender_.probe(number, clients_[number], {Matching::probe_client, probes_++});
+    writer_.probe(number, clients_[number], {Matching::probe_client, probes_++});
     ++senders;
   }
   probe_again_ = std::max(first_probe_again, probe_again_ * 2);  // patience with a slow server

@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "lib/measure/recorder.hpp"
-#include "loadgen/connect/sender.hpp"
+#include "loadgen/connect/message_writer.hpp"
 #include "loadgen/match/clients.hpp"
 #include "loadgen/match/control.hpp"
 #include "loadgen/transport/transport.hpp"
@@ -16,9 +16,9 @@ namespace netdyno::load {
 /// (--requests-per-connection). Owning thread only.
 class Connecting {
  public:
-  Connecting(const LoadPlan& plan, Clients& clients, Control& control, Transport& transport, Sender& sender,
+  Connecting(const LoadPlan& plan, Clients& clients, Control& control, Transport& transport, MessageWriter& writer,
              Recorder& recorder)
-      : plan_(plan), clients_(clients), control_(control), transport_(transport), sender_(sender), recorder_(recorder) {
+      : plan_(plan), clients_(clients), control_(control), transport_(transport), writer_(writer), recorder_(recorder) {
     if (plan.speaks_at_once) clients.early.resize(clients.size());
   }
 
@@ -63,7 +63,7 @@ class Connecting {
   Clients& clients_;
   Control& control_;
   Transport& transport_;
-  Sender& sender_;
+  MessageWriter& writer_;
   Recorder& recorder_;
   Nanos start_ = 0;
   std::uint32_t settled_ = 0;  // connects that have come to an end

@@ -71,9 +71,9 @@ class EvenPace {
 /// Message k of the whole generator is meant for when the pace has it due, on connection k mod N: evenly spaced over
 /// all connections. It starts with message `first`, as if `elapsed` had passed.
 template <typename PaceOf>
-class Constant final : public Schedule {
+class ConstantRate final : public Schedule {
  public:
-  Constant(PaceOf pace, const ThreadShare& share, std::uint64_t first = 0, Nanos elapsed = 0)
+  ConstantRate(PaceOf pace, const ThreadShare& share, std::uint64_t first = 0, Nanos elapsed = 0)
       : share_(share), pace_(std::move(pace)), first_(first), elapsed_(elapsed) {}
 
   void start(Nanos start_time) override {
@@ -163,7 +163,7 @@ class PoissonRate final : public Schedule {
 };
 
 std::unique_ptr<Schedule> make_even_schedule(EvenPace pace, const ThreadShare& share, Nanos elapsed) {
-  return std::make_unique<Constant<EvenPace>>(pace, share, pace.first_from(elapsed), elapsed);
+  return std::make_unique<ConstantRate<EvenPace>>(pace, share, pace.first_from(elapsed), elapsed);
 }
 
 }  // namespace
@@ -173,7 +173,7 @@ std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const ThreadShare&
     case Arrivals::closed:
       return std::make_unique<ClosedLoop>(share.size(), plan.depth, plan.round);
     case Arrivals::constant:
-      if (!plan.steps.empty()) return std::make_unique<Constant<Pace>>(Pace{plan.steps, plan.warmup}, share);
+      if (!plan.steps.empty()) return std::make_unique<ConstantRate<Pace>>(Pace{plan.steps, plan.warmup}, share);
       return make_even_schedule(EvenPace{plan.rate_hz.value()}, share, elapsed);
     case Arrivals::poisson:
       if (!plan.steps.empty()) return std::make_unique<ChangingPoisson>(plan, share);

@@ -172,7 +172,7 @@ std::string summary_of_writes(const LoadPlan& plan, const Measurement& measureme
 
 }  // namespace
 
-std::string fault_text(const Faults::Kind& kind, const Figures& figures) {
+std::string fault_text(const FaultKind& kind, const Figures& figures) {
   const std::uint64_t all = figures.count(kind.population);
   switch (kind.population) {
     case Population::messages:

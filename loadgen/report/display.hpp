@@ -12,7 +12,7 @@
 namespace netdyno::load {
 
 /// States what went wrong, how often, and of how many things of its kind.
-std::string fault_text(const Faults::Kind& kind, const Figures& figures);
+std::string fault_text(const FaultKind& kind, const Figures& figures);
 
 /// The text that a person reads at the end; fits one screen (80 columns, 24 lines).
 std::string summary(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits);

@@ -14,10 +14,10 @@ std::uint64_t fresh_secret() {
 std::uint64_t Greetings::token(std::uint32_t connection) const { return SplitMix64{secret_, connection}(); }
 
 ControlBytes Greetings::begin(std::uint32_t connection, Nanos now) {
-  Peer& peer = peers_[connection];
-  peer.due = now + peer.patience;
-  if (peer.state != State::greeting) queue_.push({peer.due, connection});
-  peer.state = State::greeting;
+  Greeting& greeting = greetings_[connection];
+  greeting.due = now + greeting.patience;
+  if (greeting.state != GreetingState::greeting) queue_.push({greeting.due, connection});
+  greeting.state = GreetingState::greeting;
   return encode_control({ControlKind::hello, token(connection)});
 }
 
@@ -25,11 +25,11 @@ std::optional<Greetings::Hello> Greetings::take_due(Nanos now) {
   while (!queue_.empty() && queue_.top().due <= now) {
     const std::uint32_t connection = queue_.top().connection;
     queue_.pop();
-    Peer& peer = peers_[connection];
-    if (peer.state == State::gone) continue;
-    const bool needs_hello = peer.due <= now && !peer.spoke;
-    if (peer.due <= now) look_again(connection, now);
-    queue_.push({peer.due, connection});
+    Greeting& greeting = greetings_[connection];
+    if (greeting.state == GreetingState::gone) continue;
+    const bool needs_hello = greeting.due <= now && !greeting.spoke;
+    if (greeting.due <= now) look_again(connection, now);
+    queue_.push({greeting.due, connection});
     if (needs_hello) return Hello{connection, encode_control({ControlKind::hello, token(connection)})};
   }
   return std::nullopt;
@@ -39,35 +39,35 @@ std::optional<Greetings::Hello> Greetings::take_due(Nanos now) {
 /// The looks at ten thousand connections that became known in one moment are spread by their tokens, for their HELOs
 /// together would flood the server.
 void Greetings::look_again(std::uint32_t connection, Nanos now) {
-  Peer& peer = peers_[connection];
-  peer.spoke = false;
-  if (peer.state == State::known) {
+  Greeting& greeting = greetings_[connection];
+  greeting.spoke = false;
+  if (greeting.state == GreetingState::known) {
     constexpr Nanos longest = longest_silence / 2;
-    peer.due = now + longest - static_cast<Nanos>(token(connection) % (longest / 2));
+    greeting.due = now + longest - static_cast<Nanos>(token(connection) % (longest / 2));
   } else {
-    peer.patience *= 2;
-    peer.due = now + peer.patience;
+    greeting.patience *= 2;
+    greeting.due = now + greeting.patience;
   }
 }
 
 Greetings::Answer Greetings::receive(std::uint32_t connection, std::string_view message, Nanos now) {
   const auto control = decode_control(message);
   if (!control || control->kind == ControlKind::hello) return Answer::nonsense;
-  Peer& peer = peers_[connection];
-  const bool begun = peer.state == State::greeting || peer.state == State::known;
+  Greeting& greeting = greetings_[connection];
+  const bool begun = greeting.state == GreetingState::greeting || greeting.state == GreetingState::known;
   if (!begun || control->token != token(connection)) return Answer::nothing;
   if (control->kind == ControlKind::full) return Answer::full;
   if (control->kind == ControlKind::bye) return Answer::bye;
-  if (peer.state == State::known) return Answer::nothing;
-  peer.state = State::known;
+  if (greeting.state == GreetingState::known) return Answer::nothing;
+  greeting.state = GreetingState::known;
   look_again(connection, now);
   return Answer::welcome;
 }
 
 std::optional<ControlBytes> Greetings::end(std::uint32_t connection) {
-  Peer& peer = peers_[connection];
-  const bool begun = peer.state == State::greeting || peer.state == State::known;
-  peer.state = State::gone;
+  Greeting& greeting = greetings_[connection];
+  const bool begun = greeting.state == GreetingState::greeting || greeting.state == GreetingState::known;
+  greeting.state = GreetingState::gone;
   if (!begun) return std::nullopt;
   return encode_control({ControlKind::bye, token(connection)});
 }

@@ -37,7 +37,7 @@ class Greetings {
   };
 
   /// Connections are numbered from 0. `secret`: the tokens come from it, so it must be hard to guess (fresh_secret).
-  Greetings(std::uint32_t connections, std::uint64_t secret) : peers_(connections), secret_(secret) {}
+  Greetings(std::uint32_t connections, std::uint64_t secret) : greetings_(connections), secret_(secret) {}
 
   /// Begins to greet, once for each connection, or again at another address; returns the first HELO, to be sent now.
   ControlBytes begin(std::uint32_t connection, Nanos now);
@@ -48,22 +48,22 @@ class Greetings {
   std::optional<Hello> take_due(Nanos now);
 
   /// A message of the load went out, so the server hears of this connection anyway.
-  void spoke(std::uint32_t connection) { peers_[connection].spoke = true; }
+  void spoke(std::uint32_t connection) { greetings_[connection].spoke = true; }
 
   /// Takes a message of the server for which is_control() holds.
   Answer receive(std::uint32_t connection, std::string_view message, Nanos now);
 
-  bool known(std::uint32_t connection) const { return peers_[connection].state == State::known; }
+  bool known(std::uint32_t connection) const { return greetings_[connection].state == GreetingState::known; }
 
   /// Lets go of a connection. Returns the BYE! to send, or nothing where the server has no use for it.
   std::optional<ControlBytes> end(std::uint32_t connection);
 
  private:
-  enum class State : unsigned char { not_begun, greeting, known, gone };
-  struct Peer {
+  enum class GreetingState : unsigned char { not_begun, greeting, known, gone };
+  struct Greeting {
     Nanos due = never;
     Nanos patience = first_patience;
-    State state = State::not_begun;
+    GreetingState state = GreetingState::not_begun;
     bool spoke = false;  // since the last look
   };
   struct Look {
@@ -75,7 +75,7 @@ class Greetings {
   std::uint64_t token(std::uint32_t connection) const;
   void look_again(std::uint32_t connection, Nanos now);
 
-  std::vector<Peer> peers_;
+  std::vector<Greeting> greetings_;
   std::uint64_t secret_;
   // One entry for each connection that has begun; a due time that was put off is noticed when its entry comes up.
   std::priority_queue<Look, std::vector<Look>, std::greater<>> queue_;

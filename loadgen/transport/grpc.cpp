@@ -95,7 +95,7 @@ class GrpcTransport final : public Layer {
   }
 
   std::size_t send(std::uint32_t connection, std::string_view bytes) override {
-    Session& session = sessions_[connection];
+    Http2Session& session = sessions_[connection];
     std::size_t taken = 0;
     while (taken < bytes.size() && session.unsent.empty() && session.has_place()) {
       const std::size_t size = find_grpc_size(bytes.substr(taken));
@@ -108,7 +108,7 @@ class GrpcTransport final : public Layer {
   }
 
   void close(std::uint32_t connection) override {
-    Session& session = sessions_[connection];
+    Http2Session& session = sessions_[connection];
     if (session.open && session.unsent.empty()) {
       nghttp2_session_terminate_session(session.http2.get(), NGHTTP2_NO_ERROR);
       flush(connection);
@@ -128,7 +128,7 @@ class GrpcTransport final : public Layer {
   };
 
   /// The state of a connection.
-  struct Session {
+  struct Http2Session {
     std::unique_ptr<nghttp2_session, Delete> http2;
     bool settled = false;  // the server's SETTINGS are here
     bool open = false;     // and the thread knows
@@ -155,7 +155,7 @@ class GrpcTransport final : public Layer {
   }
 
   static int note_frame(nghttp2_session*, const nghttp2_frame* frame, void* user) {
-    auto& session = *static_cast<Session*>(user);
+    auto& session = *static_cast<Http2Session*>(user);
     if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) session.settled = true;
     if (frame->hd.type != NGHTTP2_GOAWAY) return 0;
     const auto& goaway = frame->goaway;
@@ -187,7 +187,7 @@ class GrpcTransport final : public Layer {
   }
 
   static int note_end(nghttp2_session* http2, std::int32_t stream, std::uint32_t code, void* user) {
-    auto& session = *static_cast<Session*>(user);
+    auto& session = *static_cast<Http2Session*>(user);
     Call* const call = find_call(http2, stream);
     if (call == nullptr) return 0;
     const bool refused = !session.goes_away.empty() && code == NGHTTP2_REFUSED_STREAM;
@@ -213,7 +213,7 @@ class GrpcTransport final : public Layer {
   // --- events of the transport below
 
   void on_connected(std::uint32_t connection) override {
-    Session& session = sessions_[connection];
+    Http2Session& session = sessions_[connection];
     nghttp2_session* http2 = nullptr;
     if (nghttp2_session_client_new(&http2, callbacks_.get(), &session) != 0) throw std::bad_alloc{};
     session.http2.reset(http2);
@@ -230,7 +230,7 @@ class GrpcTransport final : public Layer {
   }
 
   void on_received(std::uint32_t connection, std::string_view bytes, KernelStamp arrived) override {
-    Session& session = sessions_[connection];
+    Http2Session& session = sessions_[connection];
     const std::uint32_t life = session.life;
     const ssize_t read = nghttp2_session_mem_recv(session.http2.get(),
                                                   reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
@@ -274,7 +274,7 @@ class GrpcTransport final : public Layer {
 
   /// Tells the thread how streams have ended. One may do so as its request is sent: then with the next bytes that come.
   void hand_on(std::uint32_t connection, KernelStamp arrived) {
-    Session& session = sessions_[connection];
+    Http2Session& session = sessions_[connection];
     const std::uint32_t life = session.life;
     const std::vector<Failed> failed = std::exchange(session.failed, {});
     data_.clear();
@@ -286,7 +286,7 @@ class GrpcTransport final : public Layer {
   }
 
   /// Opens a stream for a request. False where the connection has none left.
-  bool begin_call(Session& session, std::string_view request) {
+  bool begin_call(Http2Session& session, std::string_view request) {
     if (session.spare.empty()) session.spare.push_back(session.calls.emplace_back(std::make_unique<Call>()).get());
     Call* const call = session.spare.back();
     call->begin(request);
@@ -305,7 +305,7 @@ class GrpcTransport final : public Layer {
 
   /// Sends the frames that are due, as far as that goes.
   void flush(std::uint32_t connection) {
-    Session& session = sessions_[connection];
+    Http2Session& session = sessions_[connection];
     const std::uint8_t* frames = nullptr;
     for (ssize_t size = 0; (size = nghttp2_session_mem_send(session.http2.get(), &frames)) != 0;) {
       if (size < 0) throw std::bad_alloc{};  // its callbacks here do not fail
@@ -316,7 +316,7 @@ class GrpcTransport final : public Layer {
 
   /// Tells the thread if a request that had to wait may go out now.
   void offer_places(std::uint32_t connection) {
-    Session& session = sessions_[connection];
+    Http2Session& session = sessions_[connection];
     if (session.open && session.awaited && session.unsent.empty() && session.has_place()) {
       session.awaited = false;
       events_->on_writable(connection);
@@ -332,8 +332,8 @@ class GrpcTransport final : public Layer {
   std::string scheme_;
   std::string authority_;
   std::unique_ptr<nghttp2_session_callbacks, Delete> callbacks_;
-  std::vector<Session> sessions_;  // libnghttp2 knows where each of them is
-  std::string data_;               // what is handed on
+  std::vector<Http2Session> sessions_;  // libnghttp2 knows where each of them is
+  std::string data_;                    // what is handed on
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "loadgen/transport/route.hpp"
 
-#include "loadgen/transport/address.hpp"
+#include "loadgen/transport/socket_address.hpp"
 
 namespace netdyno::load {
 

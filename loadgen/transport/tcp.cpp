@@ -14,10 +14,10 @@
 
 #include "lib/cli/die.hpp"
 #include "lib/net/send.hpp"
-#include "loadgen/transport/address.hpp"
-#include "loadgen/transport/poller.hpp"
 #include "loadgen/transport/read_sampler.hpp"
 #include "loadgen/transport/route.hpp"
+#include "loadgen/transport/socket_address.hpp"
+#include "loadgen/transport/socket_poller.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -159,7 +159,7 @@ class TcpTransport final : public Transport {
     bool any = false;
     for (std::size_t left = queue_.size(); left > 0 && !queue_.empty(); --left) {
       const std::uint32_t connection = queue_.front();
-      const Address& server = servers_.front();
+      const SocketAddress& server = servers_.front();
       const int error = ::connect(fds_[connection].get(), server.get(), server.size) == 0 ? 0 : errno;
       if (error == EAGAIN) break;
       any = true;
@@ -179,7 +179,7 @@ class TcpTransport final : public Transport {
   /// it is not any more (connect(2)).
   int begin_connect(std::uint32_t connection) {
     UniqueFd& fd = fds_[connection];
-    const Address& server = servers_[route_.address(connection)];
+    const SocketAddress& server = servers_[route_.address(connection)];
     reset_[connection] = false;
     fd.reset(socket(server.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) return errno;
@@ -188,7 +188,7 @@ class TcpTransport final : public Transport {
     if (send_buffer_ > 0 && setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &send_buffer_, sizeof send_buffer_) != 0)
       return errno;
     if (!sources_.empty()) {
-      const Address* const source = find_source(sources_[share_.global(connection) % sources_.size()], server);
+      const SocketAddress* const source = find_source(sources_[share_.global(connection) % sources_.size()], server);
       if (source == nullptr) return EADDRNOTAVAIL;
       // ip(7): the port is chosen at connect, when the whole four-tuple is known, so that each source address has all.
       const int on = 1;
@@ -233,11 +233,11 @@ class TcpTransport final : public Transport {
   ThreadShare share_;
   bool nodelay_;
   int send_buffer_;
-  std::vector<Address> servers_;
+  std::vector<SocketAddress> servers_;
   Route route_;
-  std::vector<std::vector<Address>> sources_;
+  std::vector<std::vector<SocketAddress>> sources_;
   ReadSampler sampler_;
-  Poller poller_;
+  SocketPoller poller_;
   std::vector<UniqueFd> fds_;
   std::vector<bool> connecting_;
   std::vector<bool> reset_;

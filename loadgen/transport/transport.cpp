@@ -13,11 +13,11 @@ namespace netdyno::load {
 namespace {
 
 /// Each transport that this program was built with, one row.
-struct Kind {
+struct TransportKind {
   std::string_view scheme;
   std::unique_ptr<Transport> (*make)(const LoadPlan& plan, const ThreadShare& share);
 };
-constexpr Kind kinds[] = {
+constexpr TransportKind kinds[] = {
     {"tcp", make_tcp_transport},
     {"udp", make_udp_transport},
     {"multicast", make_multicast_transport},
@@ -53,7 +53,7 @@ std::size_t Transport::send_messages(std::uint32_t connection, std::string_view 
 UniqueFd Transport::release(std::uint32_t) { die("connections of this transport have no socket of their own"); }
 
 std::unique_ptr<Transport> make_transport(const LoadPlan& plan, const ThreadShare& share) {
-  for (const Kind& kind : kinds)
+  for (const TransportKind& kind : kinds)
     if (kind.scheme == plan.url.transport) return with_layers(plan, share, kind.make(plan, share));
   die("this generator was built without the transport '" + plan.url.transport + "'");
 }

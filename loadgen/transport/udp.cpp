@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "lib/protocol/handshake.hpp"
-#include "loadgen/transport/address.hpp"
 #include "loadgen/transport/greeting.hpp"
-#include "loadgen/transport/poller.hpp"
 #include "loadgen/transport/read_sampler.hpp"
 #include "loadgen/transport/route.hpp"
+#include "loadgen/transport/socket_address.hpp"
+#include "loadgen/transport/socket_poller.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -227,13 +227,13 @@ class UdpTransport final : public Transport {
   /// 0 or why not.
   int open(std::uint32_t connection) {
     UniqueFd& fd = fds_[connection];
-    const Address& server = servers_[route_.address(connection)];
+    const SocketAddress& server = servers_[route_.address(connection)];
     fd.reset(socket(server.storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) return errno;
     widen_receive_buffer(fd.get());
     keep_arrival_times(fd.get());
     if (!sources_.empty()) {
-      const Address* const source = find_source(sources_[share_.global(connection) % sources_.size()], server);
+      const SocketAddress* const source = find_source(sources_[share_.global(connection) % sources_.size()], server);
       if (source == nullptr) return EADDRNOTAVAIL;
       if (bind(fd.get(), source->get(), source->size) != 0) return errno;
     }
@@ -342,13 +342,13 @@ class UdpTransport final : public Transport {
   }
 
   ThreadShare share_;
-  std::vector<Address> servers_;
+  std::vector<SocketAddress> servers_;
   Route route_;
   OpenMember open_member_;
-  std::vector<std::vector<Address>> sources_;
+  std::vector<std::vector<SocketAddress>> sources_;
   ReadSampler sampler_;
   Greetings greetings_;
-  Poller poller_;
+  SocketPoller poller_;
   std::vector<UniqueFd> fds_;
   Batch batch_;                                        // of the socket that has its turn
   std::vector<std::string_view> messages_;             // of the load, in it

@@ -182,7 +182,7 @@ class WebSocketTransport final : public Layer {
       if (streams_[connection].life != life || bytes.empty()) return;
     }
     data_.clear();
-    WebSocketReader::Control control;
+    WebSocketReader::ControlFrames control;
     const char* const wrong = streams_[connection].frames.receive(bytes, data_, control);
     if (!data_.empty()) events_->on_received(connection, data_, arrived);
     if (streams_[connection].life != life) return;  // it was closed meanwhile, and perhaps reconnected

@@ -17,8 +17,8 @@
 #include "lib/cli/die.hpp"
 #include "lib/net/zmq/address.hpp"
 #include "loadgen/transport/greeting.hpp"
-#include "loadgen/transport/poller.hpp"
 #include "loadgen/transport/route.hpp"
+#include "loadgen/transport/socket_poller.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -291,7 +291,7 @@ class ZmqTransport final : public Transport {
   const std::vector<std::vector<std::string>> addresses_;  // of the server, each with its sources, taken in turn
   Route route_;
   Greetings greetings_;
-  Poller poller_;
+  SocketPoller poller_;
   std::vector<Link> links_;
   const std::string io_thread_;         // the name of libzmq's
   std::vector<std::uint32_t> looks_;    // those that may have something, whatever their descriptors say

@@ -94,7 +94,7 @@ class Server {
     if (error) return;  // epoll watches no more descriptors: this client is closed, the others go on
     fd.release();
     shared_.counters.add_connection();
-    const auto connection = std::make_shared<Connection>(std::move(socket), shared_);
+    const auto connection = std::make_shared<AsioConnection>(std::move(socket), shared_);
     shared_.registry.join(connection);
     asio::dispatch(connection->executor(), [connection] { connection->read(); });
   }

@@ -109,7 +109,7 @@ class Server {
     shared_.counters.add_connection();
     connections_per_thread_.add(next_);
     next_ = (next_ + 1) % contexts_.size();
-    const auto connection = std::make_shared<Connection>(std::move(socket), shared_);
+    const auto connection = std::make_shared<AsioConnection>(std::move(socket), shared_);
     shared_.registry.join(connection);
     asio::dispatch(connection->executor(), [connection] { connection->read(); });
   }

@@ -137,18 +137,18 @@ class Fiber {
 
 inline void FiberHandle::operator()() const { fiber_->resume(); }
 
-/// Waits for input or its end; see Connection::when_readable.
-inline void wait_for_input(Connection<FiberHandle>& client) {
+/// Waits for input or its end; see EpollConnection::when_readable.
+inline void wait_for_input(EpollConnection<FiberHandle>& client) {
   Fiber::suspend([&client](FiberHandle me) { client.when_readable(me); });
 }
 
 /// Waits until all that was queued is sent, or cannot be. To be called only where something is unsent.
-inline void wait_until_sent(Connection<FiberHandle>& client) {
+inline void wait_until_sent(EpollConnection<FiberHandle>& client) {
   Fiber::suspend([&client](FiberHandle me) { client.when_sent(me); });
 }
 
-/// Waits until the time has passed, or the peer has reset; see Connection::when_passed.
-inline void wait_unless_reset(Connection<FiberHandle>& client, std::chrono::nanoseconds duration) {
+/// Waits until the time has passed, or the peer has reset; see EpollConnection::when_passed.
+inline void wait_unless_reset(EpollConnection<FiberHandle>& client, std::chrono::nanoseconds duration) {
   Fiber::suspend([&client, duration](FiberHandle me) { client.when_passed(duration, me); });
 }
 

@@ -14,8 +14,8 @@ namespace netdyno {
 namespace {
 
 /// A connection and the fiber that serves it.
-struct Client final : Connection<FiberHandle> {
-  using Connection::Connection;
+struct Client final : EpollConnection<FiberHandle> {
+  using EpollConnection::EpollConnection;
   Fiber fiber;  // last: it is destroyed first, as it refers to all of the above
 };
 

@@ -106,7 +106,7 @@ class Server final : private Watched {
     receiver_.receive(socket_.get(), [&](const Address& from, std::string_view bytes) {
       auto ruling = peers_.receive(from, bytes, now, std::bind_front(&Server::send_bye, this));
       if (ruling.answer) sender_.push(from, *ruling.answer);
-      if (ruling.kind == Peers::Ruling::Kind::message) take(*ruling.peer, bytes);
+      if (ruling.action == Peers::Ruling::Action::message) take(*ruling.peer, bytes);
       if (ruling.gone) leaving_.add(std::move(ruling.gone));
     });
   }
@@ -171,13 +171,13 @@ class Server final : private Watched {
     }
   }
 
-  void send(const Answer& answer, Fate fate, Clock::time_point now) {
+  void send(const Answer& answer, AnswerFate fate, Clock::time_point now) {
     record_.note_answer(answer.number, fate, answer.delay, now - answer.arrived);
-    if (fate == Fate::lost) return;
+    if (fate == AnswerFate::lost) return;
     std::string bytes = answer.bytes;
-    if (fate == Fate::corrupted) corrupt(bytes);
+    if (fate == AnswerFate::corrupted) corrupt(bytes);
     sender_.push_copy(answer.to, bytes);
-    if (fate == Fate::duplicated) sender_.push_copy(answer.to, bytes);
+    if (fate == AnswerFate::duplicated) sender_.push_copy(answer.to, bytes);
   }
 
   /// A timer ends a sleep some 50 us late, so the last stretch is spent asking: what is wanted in the next turn keeps

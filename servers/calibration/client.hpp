@@ -76,17 +76,19 @@ struct Answer {
   Clock::time_point arrived;
   std::chrono::nanoseconds delay;  // programmed
   Clock::time_point due;
-  Fate fate;
+  AnswerFate fate;
   std::string bytes;
   std::size_t header;  // bytes of it that `--write-mode split` sends apart
 };
 
 /// One connection. Two chains of callbacks take turns: one reads requests and puts their answers into a queue
 /// (on_input, carry_out, go_on), the other sends what is due (deliver). Answers keep the order of their requests.
-class Client final : public Connection<Callback> {
+class Client final : public EpollConnection<Callback> {
  public:
   Client(UniqueFd fd, Shared& shared, std::uint64_t number)
-      : Connection(std::move(fd), shared.loop, shared.by_part, shared.counters), shared_(shared), number_(number) {}
+      : EpollConnection(std::move(fd), shared.loop, shared.by_part, shared.counters),
+        shared_(shared),
+        number_(number) {}
 
   void start() { when_readable(callback<&Client::on_input>(*this)); }
 
@@ -190,7 +192,7 @@ class Client final : public Connection<Callback> {
       shared_.record.count_held_for_order();
     }
     const std::uint64_t number = ++shared_.answers;
-    const Fate fate = shared_.programme.faults.fate_of(number);
+    const AnswerFate fate = shared_.programme.faults.fate_of(number);
     const std::size_t header_size = header.size();
     answers_.push_back({number, done_, due - done_, due, fate, header.append(body), header_size});
     waiting_bytes_ += cost(answers_.back());
@@ -233,9 +235,9 @@ class Client final : public Connection<Callback> {
       Answer& answer = answers_.front();
       waiting_bytes_ -= cost(answer);
       shared_.record.note_answer(answer.number, answer.fate, answer.delay, now - answer.arrived);
-      if (answer.fate == Fate::corrupted) corrupt(answer.bytes);
-      if (answer.fate != Fate::lost) put(answer);
-      if (answer.fate == Fate::duplicated) put(answer);
+      if (answer.fate == AnswerFate::corrupted) corrupt(answer.bytes);
+      if (answer.fate != AnswerFate::lost) put(answer);
+      if (answer.fate == AnswerFate::duplicated) put(answer);
     }
     if (shared_.options.write_mode == WriteMode::gathered) ends_.assign(1, sending_.size());
     std::size_t begin = 0;

@@ -35,8 +35,8 @@ struct Shared {
 };
 
 /// A connection and the coroutine that serves it.
-struct Client final : Connection<Coroutine> {
-  using Connection::Connection;
+struct Client final : EpollConnection<Coroutine> {
+  using EpollConnection::EpollConnection;
   Task task;  // last: it is destroyed first, as it refers to all of the above
 };
 
@@ -134,7 +134,7 @@ class Worker final : private Watched {
   const ServerOptions& options_;
   Inbox& inbox_;
   Loop<Coroutine> loop_{options_.busy_poll};
-  Exchange others_;
+  InboxExchange others_;
   std::vector<char> buffer_;    // shared: what a read brought is given to the session before anything waits
   std::optional<Task> ending_;  // since the shutdown signal
   Roster<Client> clients_;

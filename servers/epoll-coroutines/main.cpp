@@ -14,8 +14,8 @@ namespace netdyno {
 namespace {
 
 /// A connection and the coroutine that serves it.
-struct Client final : Connection<Coroutine> {
-  using Connection::Connection;
+struct Client final : EpollConnection<Coroutine> {
+  using EpollConnection::EpollConnection;
   Task task;  // last: it is destroyed first, as it refers to all of the above
 };
 

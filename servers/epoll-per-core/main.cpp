@@ -39,8 +39,8 @@ struct Shared {
 };
 
 /// A connection and the coroutine that serves it.
-struct Client final : Connection<Coroutine> {
-  using Connection::Connection;
+struct Client final : EpollConnection<Coroutine> {
+  using EpollConnection::EpollConnection;
   Task task;  // last: it is destroyed first, as it refers to all of the above
 };
 
@@ -215,7 +215,7 @@ class Worker final : private Watched {
   const std::size_t number_;
   Inbox& inbox_;
   Loop<Coroutine> loop_{options_.busy_poll};
-  Exchange others_;
+  InboxExchange others_;
   std::shared_ptr<UniqueFd> listener_;  // closed with the last that has it
   SharedGate shared_gate_;
   const Accept accept_;

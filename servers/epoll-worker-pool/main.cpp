@@ -164,10 +164,10 @@ struct Shared {
 
 /// One connection as a chain of callbacks: on_input, then carry_out until every effect is done, then go_on, which waits
 /// for input again. What must live from one callback to the next is a member.
-class Client final : public Connection<Callback> {
+class Client final : public EpollConnection<Callback> {
  public:
   Client(UniqueFd fd, Shared& shared)
-      : Connection(std::move(fd), shared.loop, shared.options, shared.counters), shared_(shared) {}
+      : EpollConnection(std::move(fd), shared.loop, shared.options, shared.counters), shared_(shared) {}
 
   void start() { when_readable(callback<&Client::on_input>(*this)); }
 

@@ -20,16 +20,16 @@
 namespace netdyno {
 namespace {
 
-using qt::Connection;
-using qt::Shared;
+using qt::QtConnection;
+using qt::QtServerState;
 
 /// A client's thread. This object itself belongs to the main thread, as every QThread does to the one that made it;
 /// the socket, and so all that its signals call, belong to the thread.
 class Client : public QThread {
  public:
   /// Main thread.
-  Client(std::unique_ptr<QTcpSocket> socket, UniqueFd fd, Shared& shared)
-      : socket_(std::move(socket)), connection_(std::make_shared<Connection>(std::move(fd), shared)) {
+  Client(std::unique_ptr<QTcpSocket> socket, UniqueFd fd, QtServerState& shared)
+      : socket_(std::move(socket)), connection_(std::make_shared<QtConnection>(std::move(fd), shared)) {
     socket_->setParent(nullptr);  // an object with a parent stays in the parent's thread
     socket_->moveToThread(this);
   }
@@ -52,7 +52,7 @@ class Client : public QThread {
   }
 
   std::unique_ptr<QTcpSocket> socket_;
-  std::shared_ptr<Connection> connection_;
+  std::shared_ptr<QtConnection> connection_;
   std::binary_semaphore running_{0};
 };
 
@@ -121,7 +121,7 @@ class Server {
     if (client->start_and_wait()) clients_.push_back(std::move(client));  // or it is closed, and the others go on
   }
 
-  Shared shared_;
+  QtServerState shared_;
   std::vector<std::unique_ptr<Client>> clients_;
   QTcpServer server_;
   qt::AcceptGate gate_{server_, descriptors_per_client};
@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
   const UniqueFd stop = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());
-  qt::Application application;
+  qt::QtApplication application;
   Server server{options, std::move(listener)};
   announce_ready(endpoint);
 

@@ -23,16 +23,16 @@
 namespace netdyno {
 namespace {
 
-using qt::Connection;
-using qt::Shared;
+using qt::QtConnection;
+using qt::QtServerState;
 
 /// A client as a task of the pool; the pool destroys it when it is done.
 class Client : public QRunnable {
  public:
   /// Main thread. `present` counts clients that are served or wait to be.
-  Client(UniqueFd accepted, UniqueFd second, Shared& shared, std::atomic<int>& present)
+  Client(UniqueFd accepted, UniqueFd second, QtServerState& shared, std::atomic<int>& present)
       : accepted_(std::move(accepted)),
-        connection_(std::make_shared<Connection>(std::move(second), shared)),
+        connection_(std::make_shared<QtConnection>(std::move(second), shared)),
         present_(present) {
     ++present_;
   }
@@ -50,7 +50,7 @@ class Client : public QRunnable {
 
  private:
   UniqueFd accepted_;
-  std::shared_ptr<Connection> connection_;
+  std::shared_ptr<QtConnection> connection_;
   std::atomic<int>& present_;
 };
 
@@ -120,7 +120,7 @@ class Server : public QTcpServer {
   /// Its socket's, and a second one of the connection. The threads have theirs.
   static constexpr std::size_t descriptors_per_client = 2;
 
-  Shared shared_;
+  QtServerState shared_;
   std::atomic<int> present_ = 0;
   QThreadPool pool_;
   qt::AcceptGate gate_{*this, descriptors_per_client, [this] { return has_room(); }};
@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
   const UniqueFd stop = termination_signals();
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());
-  qt::Application application;
+  qt::QtApplication application;
   Server server{options, std::move(listener)};
   server.start_threads();
   announce_ready(endpoint);

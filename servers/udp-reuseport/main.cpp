@@ -107,12 +107,12 @@ class Worker final : private Watched {
     if ((events & (EPOLLIN | EPOLLERR)) == 0) return;
     const auto now = Grace::Clock::now();
     receiver_.receive(socket_.get(), [&](const Address& from, std::string_view bytes) {
-      using Kind = Peers::Ruling::Kind;
+      using Action = Peers::Ruling::Action;
       auto ruling = peers_.receive(from, bytes, now, std::bind_front(&Worker::send_bye, this));
       if (ruling.answer) sender_.push(from, *ruling.answer);
-      if (ruling.kind == Kind::message) ruling.peer->deliver(bytes);
+      if (ruling.action == Action::message) ruling.peer->deliver(bytes);
       if (ruling.gone) leaving_.add(std::move(ruling.gone));
-      peers_changed_ |= ruling.kind == Kind::join || ruling.kind == Kind::leave;
+      peers_changed_ |= ruling.action == Action::join || ruling.action == Action::leave;
     });
   }
 

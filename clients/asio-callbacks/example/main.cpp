@@ -26,7 +26,7 @@ int main(int, char** arguments) {
       server,
       {.limits = {.resolve = 1s, .connect = 2s, .write = 1s, .answer = 2s}},
       {.connected = [&] { client.request(request); },
-       .received = [&](Frame frame) { return end(std::cout, frame.body(), 0), Received::answered; },
+       .received = [&](FrameView frame) { return end(std::cout, frame.body(), 0), Received::answered; },
        .failed = [&](const Error& error) { end(std::cerr, error.text(), 1); }}};
   client.connect();
   std::jthread network{[&io] { io.run(); }};

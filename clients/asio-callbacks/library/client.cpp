@@ -94,7 +94,7 @@ void Client::request(std::string_view body) {
   request_.append(body);
   began_ = Clock::now();
   begin(Stage::write);
-  const std::size_t first = options_.split_writes ? Frame::header_size : request_.size();
+  const std::size_t first = options_.split_writes ? FrameView::header_size : request_.size();
   asio::async_write(socket_, asio::buffer(request_, first), at_once,
                     in_this_attempt([this](const error_code& error, std::size_t) {
                       if (error) return fail_stream(error);
@@ -104,13 +104,13 @@ void Client::request(std::string_view body) {
 
 void Client::write_body() {
   asio::async_write(
-      socket_, asio::buffer(request_) + Frame::header_size, at_once,
+      socket_, asio::buffer(request_) + FrameView::header_size, at_once,
       in_this_attempt([this](const error_code& error, std::size_t) { error ? fail_stream(error) : read_header(); }));
 }
 
 void Client::read_header() {
   stage_ = Stage::answer;
-  answer_.resize(Frame::header_size);
+  answer_.resize(FrameView::header_size);
   asio::async_read(socket_, asio::buffer(answer_), in_this_attempt([this](const error_code& error, std::size_t) {
                      error ? fail_stream(error) : read_body();
                    }));
@@ -119,16 +119,16 @@ void Client::read_header() {
 void Client::read_body() {
   const auto length = boost::endian::load_big_u32(reinterpret_cast<const unsigned char*>(answer_.data()));
   if (length == 0 || length > options_.max_body) return fail(Reason::malformed);
-  answer_.resize(Frame::header_size + length);
+  answer_.resize(FrameView::header_size + length);
   asio::async_read(
-      socket_, asio::buffer(answer_) + Frame::header_size,
+      socket_, asio::buffer(answer_) + FrameView::header_size,
       in_this_attempt([this](const error_code& error, std::size_t) { error ? fail_stream(error) : on_frame(); }));
 }
 
 void Client::on_frame() {
   stage_ = Stage::idle;  // the application may send the next request at once
   const auto attempt = attempt_;
-  const Received received = handlers_.received(Frame{answer_});
+  const Received received = handlers_.received(FrameView{answer_});
   if (!*attempt || stage_ != Stage::idle) return;
   switch (received) {
     case Received::incomplete:

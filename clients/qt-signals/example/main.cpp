@@ -22,7 +22,7 @@ int main(int count, char** arguments) {
       server,
       {.limits = {.resolve = 1s, .connect = 2s, .write = 1s, .answer = 2s}},
       {.connected = [&] { client.request(request); },
-       .received = [&](Frame frame) { return end(std::cout, frame.body(), 0), Received::answered; },
+       .received = [&](FrameView frame) { return end(std::cout, frame.body(), 0), Received::answered; },
        .failed = [&](const Error& error) { end(std::cerr, error.text(), 1); }}};
   client.connect_to_server();
   std::_Exit(QCoreApplication::exec());  // _Exit leaves a lookup that is still under way

@@ -94,7 +94,7 @@ void Client::on_connected() {
 }
 
 void Client::request(std::string_view body) {
-  char header[Frame::header_size];
+  char header[FrameView::header_size];
   qToBigEndian(static_cast<quint32>(body.size()), header);
   began_ = Clock::now();
   begin(Stage::write);
@@ -125,14 +125,14 @@ void Client::on_ready_read() {
 /// The next whole frame; false when there is none, or the connection is gone.
 bool Client::take_frame() {
   const std::string_view rest = std::string_view{received_}.substr(taken_);
-  if (rest.size() < Frame::header_size) return false;
+  if (rest.size() < FrameView::header_size) return false;
   const std::size_t length = qFromBigEndian<quint32>(rest.data());
   if (length == 0 || length > options_.max_body) return fail(Reason::malformed), false;
-  if (rest.size() < Frame::header_size + length) return false;
-  taken_ += Frame::header_size + length;
+  if (rest.size() < FrameView::header_size + length) return false;
+  taken_ += FrameView::header_size + length;
   const Stage stage = std::exchange(stage_, Stage::idle);  // the application may send the next request at once
   const std::uint64_t attempt = attempt_;
-  const Received received = handlers_.received(Frame{rest.substr(0, Frame::header_size + length)});
+  const Received received = handlers_.received(FrameView{rest.substr(0, FrameView::header_size + length)});
   if (attempt != attempt_) return false;
   if (stage_ != Stage::idle) return true;
   switch (received) {

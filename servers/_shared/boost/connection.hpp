@@ -42,21 +42,21 @@ inline constexpr auto whole = [](const error_code& error, std::size_t) {
 /// How long a connection that is closed because of what the peer sent may take to deliver the last replies.
 inline constexpr std::chrono::seconds linger_time{1};
 
-class Connection;
+class AsioConnection;
 
 /// State shared by all connections.
 struct Shared {
   const ServerOptions& options;
   Counters counters;
-  Registry<Connection> registry;
+  Registry<AsioConnection> registry;
   bool reads_parts = false;  // of a frame, its length and its body, each by itself
 };
 
 /// One client. On its own strand, or the thread of its context, only, but for the constructor, executor() and the
 /// counters.
-class Connection : public std::enable_shared_from_this<Connection> {
+class AsioConnection : public std::enable_shared_from_this<AsioConnection> {
  public:
-  Connection(tcp::socket socket, Shared& shared)
+  AsioConnection(tcp::socket socket, Shared& shared)
       : shared_(shared),
         options_(shared.options),
         socket_(std::move(socket)),

@@ -106,11 +106,11 @@ std::string why_not(const Settings& settings, bool connections) {
 
 }  // namespace
 
-Fate Faults::fate_of(std::uint64_t answer) const {
+AnswerFate InjectedFaults::fate_of(std::uint64_t answer) const {
   const auto chosen = [answer](std::uint64_t every) { return every > 0 && answer % every == 0; };
-  if (chosen(lose)) return Fate::lost;
-  if (chosen(corrupt)) return Fate::corrupted;
-  return chosen(duplicate) ? Fate::duplicated : Fate::sent;
+  if (chosen(lose)) return AnswerFate::lost;
+  if (chosen(corrupt)) return AnswerFate::corrupted;
+  return chosen(duplicate) ? AnswerFate::duplicated : AnswerFate::sent;
 }
 
 void corrupt(std::string& answer) {

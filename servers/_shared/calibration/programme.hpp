@@ -19,16 +19,16 @@ struct Stall {
   std::optional<std::uint64_t> connection = {};  // the how-manieth accepted, from 1
 };
 
-enum class Fate { sent, lost, duplicated, corrupted };
+enum class AnswerFate { sent, lost, duplicated, corrupted };
 
 /// Every N-th answer of the server's life, counted from 1; 0: none. An answer has one fate: what is lost is neither
 /// corrupted nor duplicated, and what is corrupted comes once, so that each is counted exactly.
-struct Faults {
+struct InjectedFaults {
   std::uint64_t lose = 0;
   std::uint64_t duplicate = 0;
   std::uint64_t corrupt = 0;
 
-  Fate fate_of(std::uint64_t answer) const;
+  AnswerFate fate_of(std::uint64_t answer) const;
 };
 
 /// Changes the last byte that is not a line's end; with the highest bit, so that text never gets a line's end.
@@ -38,7 +38,7 @@ struct Programme {
   std::string delay = "constant:0";
   std::uint64_t seed = 1;
   std::vector<Stall> stalls;
-  Faults faults;
+  InjectedFaults faults;
   std::uint64_t record_arrivals = 0;  // how many of the first arrivals the totals tell
   std::uint64_t warm_up = 0;          // the first answers, whose delays the totals leave out
   std::chrono::nanoseconds look_out = std::chrono::microseconds{100};

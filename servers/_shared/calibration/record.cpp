@@ -21,12 +21,12 @@ void Record::note_read_lag(std::chrono::nanoseconds lag) {
   if (arrived_ >= warm_up_) read_lag_.record(lag.count());
 }
 
-void Record::note_answer(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed,
+void Record::note_answer(std::uint64_t number, AnswerFate fate, std::chrono::nanoseconds programmed,
                          std::chrono::nanoseconds actual) {
-  if (fate == Fate::lost) ++lost_;
-  if (fate == Fate::duplicated) ++duplicated_;
-  if (fate == Fate::corrupted) ++corrupted_;
-  if (fate == Fate::lost || fate == Fate::corrupted || number <= warm_up_) return;
+  if (fate == AnswerFate::lost) ++lost_;
+  if (fate == AnswerFate::duplicated) ++duplicated_;
+  if (fate == AnswerFate::corrupted) ++corrupted_;
+  if (fate == AnswerFate::lost || fate == AnswerFate::corrupted || number <= warm_up_) return;
   programmed_.record(programmed.count());
   actual_.record(actual.count());
 }

@@ -26,7 +26,7 @@ class Record {
   void note_read_lag(std::chrono::nanoseconds lag);
   /// Counts the fate of the answer of that number, from 1. Times are of answers after the warm-up that a verifying
   /// client can time: neither lost nor corrupted.
-  void note_answer(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed,
+  void note_answer(std::uint64_t number, AnswerFate fate, std::chrono::nanoseconds programmed,
                    std::chrono::nanoseconds actual);
   /// An answer had to wait for an earlier one of its connection.
   void count_held_for_order() { ++held_for_order_; }

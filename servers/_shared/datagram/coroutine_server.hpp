@@ -73,7 +73,7 @@ class CoroutineServer final : private Watched {
     receiver_.receive(socket_.get(), [&](const Address& from, std::string_view bytes) {
       auto ruling = peers_.receive(from, bytes, now, std::bind_front(&CoroutineServer::send_bye, this));
       if (ruling.answer) sender_.push(from, *ruling.answer);
-      if (ruling.kind == CoroutineClients::Ruling::Kind::message) ruling.peer->deliver(bytes);
+      if (ruling.action == CoroutineClients::Ruling::Action::message) ruling.peer->deliver(bytes);
       if (ruling.gone) leaving_.add(std::move(ruling.gone));
     });
   }

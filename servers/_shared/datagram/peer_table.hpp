@@ -108,14 +108,14 @@ class PeerTable {
         make_peer_(std::move(make_peer)) {}
 
   struct Ruling {
-    enum class Kind {
+    enum class Action {
       drop,     // and nothing else; it is counted
       message,  // for the session of `peer`
       answer,   // send `answer` to where it came from
       join,     // the same, and `peer` is new
       leave     // `gone` is not known any more
     };
-    Kind kind = Kind::drop;
+    Action action = Action::drop;
     Peer* peer = nullptr;
     std::optional<ControlBytes> answer = {};
     PeerPointer gone = {};
@@ -133,13 +133,13 @@ class PeerTable {
     }
     note_received(found->second, now);
     if (control && control->kind == ControlKind::bye && control->token == found->second->token)
-      return {.kind = Ruling::Kind::leave, .gone = take_out(found->second)};
+      return {.action = Ruling::Action::leave, .gone = take_out(found->second)};
     if (!is_one_message(workload_, bytes)) {
       counters_.add_protocol_error();
       return {};
     }
     if (!std::exchange(found->second->has_spoken, true)) spoken_.splice(spoken_.end(), greeted_, found->second);
-    return {.kind = Ruling::Kind::message, .peer = found->second->peer.get()};
+    return {.action = Ruling::Action::message, .peer = found->second->peer.get()};
   }
 
   /// Forgets a peer that the transport reports as gone. Null when it is not known.
@@ -201,18 +201,18 @@ class PeerTable {
     if (found != index_.end()) {
       note_received(found->second, now);
       found->second->token = token;
-      return {.kind = Ruling::Kind::answer, .answer = answer(ControlKind::welcome)};
+      return {.action = Ruling::Action::answer, .answer = answer(ControlKind::welcome)};
     }
     auto place = room_.take();
     if (!place && !greeted_.empty()) place = give_way(gone);
     if (!place) {
       counters_.add_peer_refused();
-      return {.kind = Ruling::Kind::answer, .answer = answer(ControlKind::full)};
+      return {.action = Ruling::Action::answer, .answer = answer(ControlKind::full)};
     }
     counters_.add_connection();
     greeted_.push_back({key, token, now, make_peer_(key, std::move(place))});
     index_.emplace(key, std::prev(greeted_.end()));
-    return {.kind = Ruling::Kind::join, .peer = greeted_.back().peer.get(), .answer = answer(ControlKind::welcome)};
+    return {.action = Ruling::Action::join, .peer = greeted_.back().peer.get(), .answer = answer(ControlKind::welcome)};
   }
 
   /// The place of the one that has only greeted and was silent the longest. It costs nothing any more: it is idle.

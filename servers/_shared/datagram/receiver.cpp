@@ -35,7 +35,7 @@ Receiver::Receiver(std::size_t longest, bool merged, Counters& counters)
 }
 
 /// Resets what the kernel wrote to when it filled the slot (recvmsg(2)).
-void Receiver::prepare(mmsghdr& header, Control& control) const {
+void Receiver::prepare(mmsghdr& header, AncillaryData& control) const {
   header.msg_hdr.msg_namelen = Address::capacity;
   header.msg_hdr.msg_flags = 0;
   if (!merged_) return;

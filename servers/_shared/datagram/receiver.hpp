@@ -38,14 +38,14 @@ class Receiver {
   }
 
  private:
-  struct alignas(cmsghdr) Control {
+  struct alignas(cmsghdr) AncillaryData {
     std::array<char, CMSG_SPACE(sizeof(int))> bytes;
   };
 
   /// How many slots have something now. An error of the socket is one of a peer's network, and that peer's alone (ICMP
   /// is not even reported: ip(7), IP_RECVERR); to read it clears it.
   unsigned fill(int fd);
-  void prepare(mmsghdr& header, Control& control) const;
+  void prepare(mmsghdr& header, AncillaryData& control) const;
   /// The length of each datagram in slot `i` (but the last, which may be shorter); 0 when there is but one.
   std::size_t segment_size(unsigned i) const;
 
@@ -71,7 +71,7 @@ class Receiver {
   const std::unique_ptr<char[]> buffers_;  // its pages cost memory only once something was received into them
   std::array<Address, batch> senders_;
   std::array<iovec, batch> parts_;
-  std::array<Control, batch> controls_;
+  std::array<AncillaryData, batch> controls_;
   std::array<mmsghdr, batch> headers_{};
   unsigned used_ = batch;  // headers that are not as they must be for the next call
 };

@@ -66,7 +66,7 @@ class Sender {
     std::string_view bytes;
     bool is_message;
   };
-  struct Waiting {
+  struct WaitingItem {
     Address to;
     std::string bytes;
     bool is_message;
@@ -85,7 +85,7 @@ class Sender {
   std::size_t fill_headers(std::span<const Item> items);
   std::size_t mergeable(std::span<const Item> items) const;
   void note_taken(std::span<const Item> items);
-  std::size_t waiting_size(std::size_t bytes) const { return bytes + sizeof(Waiting); }
+  std::size_t waiting_size(std::size_t bytes) const { return bytes + sizeof(WaitingItem); }
 
   const Send send_;
   const bool cut_;
@@ -97,16 +97,16 @@ class Sender {
   const std::unique_ptr<std::byte[]> first_block_ = std::make_unique_for_overwrite<std::byte[]>(first_block_size);
   std::pmr::monotonic_buffer_resource kept_{first_block_.get(), first_block_size};
   std::vector<Item> items_;
-  Fifo<Waiting> waiting_;
+  Fifo<WaitingItem> waiting_;
   std::size_t waiting_bytes_ = 0;
   std::size_t unmerged_ = 0;  // so many at the front were refused in one piece, and are sent one by one
 
-  struct alignas(cmsghdr) Control {
+  struct alignas(cmsghdr) AncillaryData {
     std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> bytes;
   };
   std::array<mmsghdr, batch> headers_;
   std::array<iovec, batch> parts_;
-  std::array<Control, batch> controls_;
+  std::array<AncillaryData, batch> controls_;
   std::array<std::size_t, batch> merged_;  // how many items each header stands for
 };
 

@@ -28,9 +28,9 @@ namespace netdyno {
 /// (readable_, writable_) until a system call proves it stale. So no epoll_ctl is made while a connection lives, and
 /// one that is not read because its replies wait costs no wake-ups.
 template <Continuation Next>
-class Connection : public Watched {
+class EpollConnection : public Watched {
  public:
-  Connection(UniqueFd fd, Loop<Next>& loop, const ServerOptions& options, Counters& counters)
+  EpollConnection(UniqueFd fd, Loop<Next>& loop, const ServerOptions& options, Counters& counters)
       : effects(options.write_mode),
         fd_(std::move(fd)),
         loop_(loop),
@@ -79,7 +79,7 @@ class Connection : public Watched {
   std::size_t index = 0;  // in the Roster
 
  protected:
-  ~Connection() = default;
+  ~EpollConnection() = default;
 
  private:
   struct Part {
@@ -122,7 +122,7 @@ class Connection : public Watched {
 };
 
 template <Continuation Next>
-void Connection<Next>::on_events(std::uint32_t events) {
+void EpollConnection<Next>::on_events(std::uint32_t events) {
   if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) ended_ = true;
   if ((events & (EPOLLIN | EPOLLERR)) != 0 || ended_) readable_ = true;
   if (readable_) wake(reader_);
@@ -140,7 +140,7 @@ void Connection<Next>::on_events(std::uint32_t events) {
 }
 
 template <Continuation Next>
-void Connection<Next>::when_passed(std::chrono::nanoseconds duration, Next next) {
+void EpollConnection<Next>::when_passed(std::chrono::nanoseconds duration, Next next) {
   if (reset_) give_up();
   if (broken_) return loop_.call_soon(next);
   sleeper_ = next;
@@ -148,7 +148,7 @@ void Connection<Next>::when_passed(std::chrono::nanoseconds duration, Next next)
 }
 
 template <Continuation Next>
-void Connection<Next>::receive(std::span<char> buffer) {
+void EpollConnection<Next>::receive(std::span<char> buffer) {
   effects.clear();
   if (broken_) return;
   const ssize_t n = read(buffer);
@@ -162,7 +162,7 @@ void Connection<Next>::receive(std::span<char> buffer) {
 }
 
 template <Continuation Next>
-ssize_t Connection<Next>::read(std::span<char> buffer) {
+ssize_t EpollConnection<Next>::read(std::span<char> buffer) {
   const ssize_t n = recv(fd(), buffer.data(), buffer.size(), 0);
   // A short read emptied the socket (epoll(7), question 9), so the next edge tells; but after the end there is none.
   if (n < 0) readable_ = errno != EAGAIN;
@@ -171,7 +171,7 @@ ssize_t Connection<Next>::read(std::span<char> buffer) {
 }
 
 template <Continuation Next>
-bool Connection<Next>::post(const SharedFrame& frame) {
+bool EpollConnection<Next>::post(const SharedFrame& frame) {
   if (!member || broken_) return false;
   if (!has_room_for(*frame)) {
     writable_ = true;  // as far as is known: since epoll was asked, the client may have read
@@ -187,14 +187,14 @@ bool Connection<Next>::post(const SharedFrame& frame) {
 }
 
 template <Continuation Next>
-void Connection<Next>::queue(Part part) {
+void EpollConnection<Next>::queue(Part part) {
   if (broken_) return;
   outbox_held_ += part.bytes.size();
   outbox_.push(std::move(part));
 }
 
 template <Continuation Next>
-void Connection<Next>::flush() {
+void EpollConnection<Next>::flush() {
   flush_due_ = false;
   while (writable_ && !outbox_.empty()) {
     const ssize_t n = write_some();
@@ -211,7 +211,7 @@ void Connection<Next>::flush() {
 
 /// One system call: all that is queued (gathered and joined), or the part at the front (split, or single).
 template <Continuation Next>
-ssize_t Connection<Next>::write_some() {
+ssize_t EpollConnection<Next>::write_some() {
   std::array<iovec, max_gathered> parts;
   const std::size_t count =
       std::min(max_frames_in_a_write(options_.write_mode, options_.delivery_mode()), outbox_.size());
@@ -223,7 +223,7 @@ ssize_t Connection<Next>::write_some() {
 }
 
 template <Continuation Next>
-void Connection<Next>::note_taken(std::size_t bytes) {
+void EpollConnection<Next>::note_taken(std::size_t bytes) {
   counters_.add_bytes_out(bytes);
   outbox_held_ -= bytes;
   while (bytes > 0 && bytes >= outbox_[0].bytes.size()) {
@@ -235,7 +235,7 @@ void Connection<Next>::note_taken(std::size_t bytes) {
 }
 
 template <Continuation Next>
-void Connection<Next>::give_up() {
+void EpollConnection<Next>::give_up() {
   broken_ = true;
   outbox_.clear();
   outbox_held_ = 0;

@@ -52,18 +52,18 @@ struct Suspend {
   void await_resume() const noexcept {}
 };
 
-/// Input or its end; see Connection::when_readable.
-inline auto input(Connection<Coroutine>& client) {
+/// Input or its end; see EpollConnection::when_readable.
+inline auto input(EpollConnection<Coroutine>& client) {
   return Suspend{[&client](Coroutine me) { client.when_readable(me); }};
 }
 
 /// All that was queued is sent, or cannot be. To be asked for only where something is unsent.
-inline auto sent(Connection<Coroutine>& client) {
+inline auto sent(EpollConnection<Coroutine>& client) {
   return Suspend{[&client](Coroutine me) { client.when_sent(me); }};
 }
 
-/// The time has passed, or the peer has reset; see Connection::when_passed.
-inline auto passed(Connection<Coroutine>& client, std::chrono::nanoseconds duration) {
+/// The time has passed, or the peer has reset; see EpollConnection::when_passed.
+inline auto passed(EpollConnection<Coroutine>& client, std::chrono::nanoseconds duration) {
   return Suspend{[&client, duration](Coroutine me) { client.when_passed(duration, me); }};
 }
 

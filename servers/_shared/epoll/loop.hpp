@@ -66,7 +66,7 @@ class Loop {
   void wake_at(Clock::time_point deadline) { call_at(deadline, Next{}); }
   /// Nothing is called at that time any more. False where it has been, or is about to be.
   bool cancel(Alarm alarm) {
-    Waiting& waiting = waiting_[alarm.slot];
+    PendingCall& waiting = waiting_[alarm.slot];
     if (waiting.number != alarm.number || !waiting.next) return false;
     waiting.next = Next{};  // the slot is free when its time has come
     return true;
@@ -81,7 +81,7 @@ class Loop {
     std::size_t slot;
     bool operator>(const Timer& other) const { return deadline > other.deadline; }
   };
-  struct Waiting {
+  struct PendingCall {
     std::uint64_t number = 0;
     Next next{};
   };
@@ -114,7 +114,7 @@ class Loop {
 
   Poller poller_;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
-  std::vector<Waiting> waiting_;  // by the slot of their timer
+  std::vector<PendingCall> waiting_;  // by the slot of their timer
   std::vector<std::size_t> free_slots_;
   std::uint64_t alarms_ = 0;
   std::vector<Next> ready_;

@@ -11,10 +11,11 @@
 namespace netdyno {
 
 /// What one thread of several sends to the others and receives from them, by their inboxes. Its thread only.
-class Exchange {
+class InboxExchange {
  public:
   /// `inboxes` are those of all threads, `own` among them; none comes or goes any more.
-  Exchange(std::deque<Inbox>& inboxes, Inbox& own, Loop<Coroutine>& loop) : inboxes_(inboxes), own_(own), loop_(loop) {}
+  InboxExchange(std::deque<Inbox>& inboxes, Inbox& own, Loop<Coroutine>& loop)
+      : inboxes_(inboxes), own_(own), loop_(loop) {}
 
   /// To the other threads, with the next publish().
   void queue(SharedFrame frame) { queued_.push_back(std::move(frame)); }

@@ -15,9 +15,9 @@ int& with_utf8_locale(int& count) {
 
 }  // namespace
 
-Application::Application() : application_(with_utf8_locale(count_), arguments_) {}
+QtApplication::QtApplication() : application_(with_utf8_locale(count_), arguments_) {}
 
-void Application::run_until(int stop, ApplicationTick& tick) {
+void QtApplication::run_until(int stop, ApplicationTick& tick) {
   QSocketNotifier stop_signal{stop, QSocketNotifier::Read};
   QObject::connect(&stop_signal, &QSocketNotifier::activated, &application_, &QCoreApplication::quit);
   QTimer timer;

@@ -7,9 +7,9 @@
 namespace netdyno::qt {
 
 /// Qt's application object. It sees none of the program's arguments: those are parsed, and Qt would take some away.
-class Application {
+class QtApplication {
  public:
-  Application();
+  QtApplication();
 
   /// Main thread. Runs the event loop, with the ticks in it, until the descriptor `stop` is readable.
   void run_until(int stop, ApplicationTick& tick);

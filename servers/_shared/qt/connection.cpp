@@ -34,13 +34,13 @@ void make_blocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK
 
 }  // namespace
 
-void Shared::stop_receiving() {
+void QtServerState::stop_receiving() {
   ending = true;
   const auto members = registry.snapshot();
   for (const auto& connection : *members) connection->stop_receiving();
 }
 
-Connection::Connection(UniqueFd fd, Shared& shared)
+QtConnection::QtConnection(UniqueFd fd, QtServerState& shared)
     : shared_(shared),
       options_(shared.options),
       session_(make_session(options_, shared.counters)),
@@ -50,7 +50,7 @@ Connection::Connection(UniqueFd fd, Shared& shared)
       fd_(std::move(fd)),
       outbox_(options_.write_mode, options_.delivery_mode(), options_.outbox_limit) {}
 
-bool Connection::start(QTcpSocket& socket, std::function<void()> done) {
+bool QtConnection::start(QTcpSocket& socket, std::function<void()> done) {
   socket_ = &socket;
   done_ = std::move(done);
   if (socket.state() != QTcpSocket::ConnectedState) return false;
@@ -68,7 +68,7 @@ bool Connection::start(QTcpSocket& socket, std::function<void()> done) {
   return true;
 }
 
-bool Connection::deliver(const SharedFrame& frame) {
+bool QtConnection::deliver(const SharedFrame& frame) {
   const std::lock_guard lock{mutex_};
   if (!open_) return true;
   const bool idle = outbox_.empty();
@@ -84,31 +84,31 @@ bool Connection::deliver(const SharedFrame& frame) {
   return true;
 }
 
-void Connection::wake() {
+void QtConnection::wake() {
   const std::lock_guard lock{mutex_};
   if (open_) ring();
 }
 
 /// With mutex_ held and open_ true: as long as it is, the bell is there, for its thread takes the lock before it lets
 /// go of it.
-void Connection::ring() {
+void QtConnection::ring() {
   if (std::exchange(asleep_, false)) QCoreApplication::postEvent(bell_, new QEvent{QEvent::User});
 }
 
-void Connection::stop_receiving() {
+void QtConnection::stop_receiving() {
   const std::lock_guard lock{mutex_};
   if (fd_) shutdown(fd_.get(), SHUT_RD);
 }
 
 /// Takes what has arrived, until there is no more or a reply has to wait for the peer to take it.
-void Connection::serve() {
+void QtConnection::serve() {
   while (carry_out() && receive()) {
   }
 }
 
 /// Carries out the effects from next_ on. False when a write is still under way (`on_all_written` comes back here) or
 /// nothing more is to be read.
-bool Connection::carry_out() {
+bool QtConnection::carry_out() {
   if (over_ || (unsent_ > 0 && !outbox_writes_)) return false;
   while (next_ != effects_.end()) {
     const Effect& effect = *next_++;
@@ -139,7 +139,7 @@ bool Connection::carry_out() {
 }
 
 /// Hands the next bytes to the session, or the end of the stream. False when there is neither.
-bool Connection::receive() {
+bool QtConnection::receive() {
   const qint64 n =
       socket_->bytesAvailable() > 0 ? socket_->read(buffer_.get(), static_cast<qint64>(options_.read_buffer)) : 0;
   if (n <= 0 && !peer_ended_) return false;
@@ -155,7 +155,7 @@ bool Connection::receive() {
 
 /// Waits for members whose threads are behind: the machine has fewer cores than this server threads, and they are not
 /// slow for that. Meanwhile this thread sends what waits for its own client, so that no two wait for each other.
-void Connection::broadcast(SharedFrame frame) {
+void QtConnection::broadcast(SharedFrame frame) {
   const auto members = shared_.registry.snapshot();
   for (const auto& member : *members) {
     if (member.get() == this && options_.audience == Audience::others) continue;
@@ -169,14 +169,14 @@ void Connection::broadcast(SharedFrame frame) {
 }
 
 /// Joined: once all that one read brought is in the outboxes, so that no thread wakes for the first of it alone.
-void Connection::wake_audience() {
+void QtConnection::wake_audience() {
   if (!std::exchange(audience_waits_, false)) return;
   const auto members = shared_.registry.snapshot();
   for (const auto& member : *members) member->wake();
 }
 
 /// Does what the event loop would do, which has no turn meanwhile.
-void Connection::send_on() {
+void QtConnection::send_on() {
   if (!outbox_writes_) return send_outbox();
   if (peer_ended_) return;
   flushing_ = true;
@@ -188,7 +188,7 @@ void Connection::send_on() {
 
 /// Sends what waits in the outbox, until nothing does or the peer takes no more; ends the connection after the last
 /// frame when that is wanted.
-void Connection::send_outbox() {
+void QtConnection::send_outbox() {
   while (!over_ && !outbox_writes_) {
     std::unique_lock lock{mutex_};
     const auto batch = outbox_.next();
@@ -208,7 +208,7 @@ void Connection::send_outbox() {
 
 /// Writes to the socket's buffer, and from there as much as the kernel takes now. True when that is all; else
 /// on_written goes on.
-bool Connection::write(std::span<const std::string_view> parts) {
+bool QtConnection::write(std::span<const std::string_view> parts) {
   writing_ = parts;
   unsent_ = size_of(parts);
   if (peer_ended_) return write_blocking();
@@ -222,7 +222,7 @@ bool Connection::write(std::span<const std::string_view> parts) {
 
 /// Writes what is unsent, past the socket that is closed. False, and the connection is over, when the peer takes
 /// nothing for a whole timeout or is gone.
-bool Connection::write_blocking() {
+bool QtConnection::write_blocking() {
   std::size_t skipped = size_of(writing_) - unsent_;
   for (auto part : writing_) {
     const std::size_t skip = std::min(skipped, part.size());
@@ -241,21 +241,21 @@ bool Connection::write_blocking() {
 }
 
 /// Counted by what is left, not by what bytesWritten says: Qt does not emit that for a write inside of its slots.
-void Connection::note_written() {
+void QtConnection::note_written() {
   if (socket_->state() != QTcpSocket::ConnectedState) return;
   const auto left = static_cast<std::size_t>(socket_->bytesToWrite());
   shared_.counters.add_bytes_out(unsent_ - left);
   unsent_ = left;
 }
 
-void Connection::on_written() {
+void QtConnection::on_written() {
   if (flushing_) return;
   note_written();
   if (unsent_ == 0) on_all_written();
 }
 
 /// Goes on after a write that could not be done at once.
-void Connection::on_all_written() {
+void QtConnection::on_all_written() {
   if (!std::exchange(outbox_writes_, false)) return serve();
   {
     const std::lock_guard lock{mutex_};
@@ -267,7 +267,7 @@ void Connection::on_all_written() {
 
 /// The socket has closed its descriptor. Where only the peer's stream is at its end, what was read before is served and
 /// what is owed is sent by fd_; from now on this thread has nothing else to wait for, so writes may block.
-void Connection::on_disconnected() {
+void QtConnection::on_disconnected() {
   if (over_) return;                      // the socket is destroyed
   if (is_reset(fd_.get())) return end();  // or it was shut down from this side
   peer_ended_ = true;
@@ -285,7 +285,7 @@ void Connection::on_disconnected() {
 }
 
 /// Ends the connection: it leaves the registry, and the loop ends.
-void Connection::end() {
+void QtConnection::end() {
   if (std::exchange(over_, true)) return;
   shared_.registry.leave(shared_from_this());
   end_stream(fd_.get());

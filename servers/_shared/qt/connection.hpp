@@ -15,13 +15,13 @@
 
 namespace netdyno::qt {
 
-class Connection;
+class QtConnection;
 
 /// State shared by all connections of a server.
-struct Shared {
+struct QtServerState {
   const ServerOptions& options;
   Counters counters;
-  Registry<Connection> registry;
+  Registry<QtConnection> registry;
   std::atomic<bool> ending = false;  // set before all in the registry are notified: a client that joins later checks it
 
   /// Main thread, once. Ends every stream at what has arrived: that is still answered.
@@ -31,11 +31,11 @@ struct Shared {
 /// One client of a Qt server: pumps its session through a QTcpSocket, by the socket's signals. The socket lives in the
 /// thread that this client has for itself as long as it stays; which thread that is, and what runs its event loop, is
 /// up to the model, not to this class. So a service time may sleep here: no other client waits in this thread.
-class Connection : public std::enable_shared_from_this<Connection> {
+class QtConnection : public std::enable_shared_from_this<QtConnection> {
  public:
   /// Any thread. `fd` is a second descriptor of the client's connection. The socket closes its own as soon as the peer
   /// ends its stream, for Qt knows no half-closed connections; this one stays open for the replies still pending.
-  Connection(UniqueFd fd, Shared& shared);
+  QtConnection(UniqueFd fd, QtServerState& shared);
 
   /// The client's thread. From here on the socket's signals serve the client, and chat reaches it. False when the
   /// connection is over already; else `done` is called once, when there is nothing more to do, and ends the loop.
@@ -70,7 +70,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void note_written();
   void end();
 
-  Shared& shared_;
+  QtServerState& shared_;
   const ServerOptions& options_;
   QTcpSocket* socket_ = nullptr;
   QObject* bell_ = nullptr;  // lives in the client's thread, where what is posted to it becomes a call of send_outbox

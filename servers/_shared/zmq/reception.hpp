@@ -85,7 +85,7 @@ class Reception {
     auto ruling = peers_.receive(std::string{id}, bytes_of(arrived.body), Clock::now(), make_bye());
     if (ruling.answer && send_control(id, *ruling.answer) == Router::Result::gone) forget(std::string{id});
     if (ruling.gone) server_.on_gone(std::move(ruling.gone));
-    if (ruling.kind == Table::Ruling::Kind::message) server_.on_message(*ruling.peer, std::move(arrived.body));
+    if (ruling.action == Table::Ruling::Action::message) server_.on_message(*ruling.peer, std::move(arrived.body));
   }
 
   /// Drops and counts what a peer does not take, and forgets a peer that is gone.

@@ -25,7 +25,7 @@ std::vector<nanoseconds> slices(std::initializer_list<int> in_milliseconds) {
   return times;
 }
 
-Plan parse(std::vector<const char*> options) {
+CanaryPlan parse(std::vector<const char*> options) {
   options.insert(options.begin(), "./path/to/netdyno-canary");
   return parse_plan(static_cast<int>(options.size()), options.data());
 }
@@ -96,8 +96,8 @@ TEST(Workload, WhoHasLostTheOtherSideSaysSo) {
   EXPECT_EXIT(round_trips(fd, milliseconds{5}), ExitedWithCode(1), "the process that answers has ended|cannot send");
 }
 
-TEST(Plan, WhatIsAskedForIsUnderstood) {
-  const Plan plan = parse({"--server-cores", "0,2,4095", "--generator-cores", "3", "--realtime", "2", "--exchange",
+TEST(CanaryPlan, WhatIsAskedForIsUnderstood) {
+  const auto plan = parse({"--server-cores", "0,2,4095", "--generator-cores", "3", "--realtime", "2", "--exchange",
                            "5ms", "--loop", "1500us"});
   EXPECT_EQ(plan.server_cores, (std::vector<int>{0, 2, 4095}));
   EXPECT_EQ(plan.generator_cores, (std::vector<int>{3}));
@@ -106,14 +106,14 @@ TEST(Plan, WhatIsAskedForIsUnderstood) {
   EXPECT_EQ(plan.loop, std::chrono::microseconds{1500});
 }
 
-TEST(Plan, WithoutOptionsNothingIsPinned) {
-  const Plan plan = parse({});
+TEST(CanaryPlan, WithoutOptionsNothingIsPinned) {
+  const CanaryPlan plan = parse({});
   EXPECT_TRUE(plan.server_cores.empty());
   EXPECT_TRUE(plan.generator_cores.empty());
   EXPECT_EQ(plan.realtime, 0);
 }
 
-TEST(Plan, WhatCannotBeMeantEndsWithExit2AndOneLine) {
+TEST(CanaryPlan, WhatCannotBeMeantEndsWithExit2AndOneLine) {
   EXPECT_EXIT(parse({"--server-cores", "x"}), ExitedWithCode(2), "--server-cores");
   EXPECT_EXIT(parse({"--server-cores", "8192", "--generator-cores", "0"}), ExitedWithCode(2), "--server-cores");
   EXPECT_EXIT(parse({"--server-cores", "0"}), ExitedWithCode(2), "want both or neither");

@@ -26,7 +26,7 @@ Read read_of(Feed&& feed) {
   Read read;
   load::WebSocketReader frames;
   feed([&](std::string_view piece) {
-    load::WebSocketReader::Control control;
+    load::WebSocketReader::ControlFrames control;
     if (const char* wrong = frames.receive(piece, read.data, control)) read.wrong.emplace_back(wrong);
     if (control.ping) read.ping = *control.ping;
     if (control.close) read.close = "closed: " + *control.close;

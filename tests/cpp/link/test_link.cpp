@@ -177,14 +177,14 @@ TEST(Line, ARateIsNeverExceeded) {
   EXPECT_GE(last - start, nanoseconds{2667});
 }
 
-Plan parse(std::initializer_list<const char*> arguments) {
+LinkPlan parse(std::initializer_list<const char*> arguments) {
   std::vector<const char*> argv{"./path/to/netdyno-link", "/run/netns/a", "/run/netns/b"};
   argv.insert(argv.end(), arguments);
   return parse_plan(static_cast<int>(argv.size()), argv.data());
 }
 
 TEST(LinkPlan, TakesTheTermsOfALink) {
-  const Plan plan = parse({"--interface", "wan0", "--delay", "20ms", "--loss", "0.01", "--rate", "10mbit", "--limit",
+  const auto plan = parse({"--interface", "wan0", "--delay", "20ms", "--loss", "0.01", "--rate", "10mbit", "--limit",
                            "500", "--queue", "16KiB", "--seed", "9"});
   EXPECT_EQ(plan.namespaces[0], "/run/netns/a");
   EXPECT_EQ(plan.namespaces[1], "/run/netns/b");

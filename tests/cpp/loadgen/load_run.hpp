@@ -52,7 +52,7 @@ inline void expect_one_account(const LoadPlan& plan, const Measurement& measured
   } else if (plan.workload != Workload::chat) {
     EXPECT_EQ(m.expected, m.sent);
   }
-  for (const Faults::Kind& kind : f.faults.kinds) EXPECT_LE(kind.count, f.count(kind.population)) << kind.what;
+  for (const FaultKind& kind : f.faults.kinds) EXPECT_LE(kind.count, f.count(kind.population)) << kind.what;
 
   EXPECT_LE(f.scheduled_in_window, m.due);
   EXPECT_LE(f.sent_in_window, f.scheduled_in_window);

@@ -143,8 +143,8 @@ TEST_F(LoopTest, AGateIsReportedOncePerWait) {
   EXPECT_THAT(noted, ElementsAre(1, 0, 2));
 }
 
-struct Client final : Connection<Next> {
-  using Connection::Connection;
+struct Client final : EpollConnection<Next> {
+  using EpollConnection::EpollConnection;
 };
 
 /// A chat server's connections, and the peers at their other ends.

@@ -25,7 +25,7 @@ struct Peer {
   PeerRoom::Place place;
 };
 using Table = PeerTable<std::string, Peer>;
-using Kind = Table::Ruling::Kind;
+using Action = Table::Ruling::Action;
 
 std::string control(ControlKind kind, std::uint64_t token) {
   const ControlBytes bytes = encode_control({kind, token});
@@ -76,10 +76,10 @@ class PeerTableTest : public testing::Test {
 
 TEST_F(PeerTableTest, AHelloIsWelcomedWithItsTokenAndCountedOnce) {
   const auto first = hello("a", 7);
-  EXPECT_EQ(first.kind, Kind::join);
+  EXPECT_EQ(first.action, Action::join);
   EXPECT_EQ(answer(first), control(ControlKind::welcome, 7));
   const auto again = hello("a", 8);
-  EXPECT_EQ(again.kind, Kind::answer);
+  EXPECT_EQ(again.action, Action::answer);
   EXPECT_EQ(answer(again), control(ControlKind::welcome, 8));
   EXPECT_EQ(table.size(), 1u);
   EXPECT_EQ(counters.totals().connections, 1u);
@@ -91,7 +91,7 @@ TEST_F(PeerTableTest, WhomTheTransportSaysIsGoneIsForgotten) {
   EXPECT_NE(table.remove("a"), nullptr);
   EXPECT_EQ(table.remove("a"), nullptr);
   EXPECT_EQ(table.size(), 1u);
-  EXPECT_EQ(hello("c", 3).kind, Kind::join);  // in its place
+  EXPECT_EQ(hello("c", 3).action, Action::join);  // in its place
 }
 
 TEST_F(PeerTableTest, AMessageOfAKnownPeerIsItsOwn) {
@@ -99,7 +99,7 @@ TEST_F(PeerTableTest, AMessageOfAKnownPeerIsItsOwn) {
   Peer* const b = hello("b", 2).peer;
   EXPECT_NE(a, b);
   const auto ruling = receive("a", frame("text"));
-  EXPECT_EQ(ruling.kind, Kind::message);
+  EXPECT_EQ(ruling.action, Action::message);
   EXPECT_EQ(ruling.peer, a);
   EXPECT_FALSE(ruling.answer);
 }
@@ -109,7 +109,7 @@ TEST_F(PeerTableTest, AStrangerIsCountedAndNotAnsweredWhateverItSays) {
   for (const std::string& bytes : {frame("text"), std::string{}, std::string(4, '\0'), control(ControlKind::bye, 1),
                                    control(ControlKind::welcome, 1)}) {
     const auto ruling = receive("b", bytes);
-    EXPECT_EQ(ruling.kind, Kind::drop);
+    EXPECT_EQ(ruling.action, Action::drop);
     EXPECT_FALSE(ruling.answer);
   }
   EXPECT_EQ(counters.totals().strangers, 5u);
@@ -119,21 +119,21 @@ TEST_F(PeerTableTest, AStrangerIsCountedAndNotAnsweredWhateverItSays) {
 TEST_F(PeerTableTest, WhoLeavesWithItsTokenIsForgottenAndNotAnswered) {
   Peer* const a = hello("a", 1).peer;
   const auto ruling = receive("a", control(ControlKind::bye, 1));
-  EXPECT_EQ(ruling.kind, Kind::leave);
+  EXPECT_EQ(ruling.action, Action::leave);
   EXPECT_EQ(ruling.gone.get(), a);
   EXPECT_FALSE(ruling.answer);
-  EXPECT_EQ(receive("a", frame("text")).kind, Kind::drop);
+  EXPECT_EQ(receive("a", frame("text")).action, Action::drop);
   EXPECT_EQ(counters.totals().strangers, 1u);
 }
 
 TEST_F(PeerTableTest, AGuessThrowsNobodyOut) {
   hello("a", 1);
-  EXPECT_EQ(receive("a", control(ControlKind::bye, 2)).kind, Kind::drop);
+  EXPECT_EQ(receive("a", control(ControlKind::bye, 2)).action, Action::drop);
   EXPECT_EQ(counters.totals().protocol_errors, 1u);
   hello("a", 3);  // replaces the token
-  EXPECT_EQ(receive("a", control(ControlKind::bye, 1)).kind, Kind::drop);
-  EXPECT_EQ(receive("a", frame("text")).kind, Kind::message);
-  EXPECT_EQ(receive("a", control(ControlKind::bye, 3)).kind, Kind::leave);
+  EXPECT_EQ(receive("a", control(ControlKind::bye, 1)).action, Action::drop);
+  EXPECT_EQ(receive("a", frame("text")).action, Action::message);
+  EXPECT_EQ(receive("a", control(ControlKind::bye, 3)).action, Action::leave);
 }
 
 TEST_F(PeerTableTest, WhatIsNotOneMessageIsAProtocolErrorAndItsSenderStays) {
@@ -146,21 +146,21 @@ TEST_F(PeerTableTest, WhatIsNotOneMessageIsAProtocolErrorAndItsSenderStays) {
                                         control(ControlKind::welcome, 1),
                                         control(ControlKind::full, 1),
                                         control(ControlKind::hello, 1) + "x"};
-  for (const std::string& bytes : broken) EXPECT_EQ(receive("a", bytes).kind, Kind::drop);
+  for (const std::string& bytes : broken) EXPECT_EQ(receive("a", bytes).action, Action::drop);
   EXPECT_EQ(counters.totals().protocol_errors, broken.size());
-  EXPECT_EQ(receive("a", whole).kind, Kind::message);
+  EXPECT_EQ(receive("a", whole).action, Action::message);
 }
 
 TEST_F(PeerTableTest, BeyondItsRoomNewOnesAreRefusedAndTheKnownStay) {
   join("a", 1);
   join("b", 2);
   const auto refused = hello("c", 3);
-  EXPECT_EQ(refused.kind, Kind::answer);
+  EXPECT_EQ(refused.action, Action::answer);
   EXPECT_EQ(answer(refused), control(ControlKind::full, 3));
   EXPECT_EQ(counters.totals().peers_refused, 1u);
-  EXPECT_EQ(receive("c", frame("text")).kind, Kind::drop);
-  EXPECT_EQ(hello("a", 1).kind, Kind::answer);
-  EXPECT_EQ(receive("b", frame("text")).kind, Kind::message);
+  EXPECT_EQ(receive("c", frame("text")).action, Action::drop);
+  EXPECT_EQ(hello("a", 1).action, Action::answer);
+  EXPECT_EQ(receive("b", frame("text")).action, Action::message);
 }
 
 TEST_F(PeerTableTest, APlaceIsFreeWhenThePeerIsDestroyedAndNotBefore) {
@@ -179,9 +179,9 @@ TEST_F(PeerTableTest, WhoHasOnlyGreetedGivesWayTheLongestSilentFirst) {
   hello("a", 3);
   EXPECT_EQ(answer(hello("c", 4)), control(ControlKind::welcome, 4));
   EXPECT_THAT(gave_way, ElementsAre(std::pair{"b", 2}));
-  EXPECT_EQ(receive("b", frame("text")).kind, Kind::drop);
+  EXPECT_EQ(receive("b", frame("text")).action, Action::drop);
   EXPECT_EQ(counters.totals().peers_expired, 1u);
-  EXPECT_EQ(receive("a", frame("text")).kind, Kind::message);
+  EXPECT_EQ(receive("a", frame("text")).action, Action::message);
   EXPECT_EQ(answer(hello("d", 5)), control(ControlKind::welcome, 5));
   EXPECT_THAT(gave_way, ElementsAre(std::pair{"b", 2}, std::pair{"c", 4}));
   receive("d", frame("text"));
@@ -193,7 +193,7 @@ TEST_F(PeerTableTest, GarbageIsNoMessageThatEarnsAPlace) {
   hello("a", 1);
   receive("a", "garbage");
   join("b", 2);
-  EXPECT_EQ(hello("c", 3).kind, Kind::join);
+  EXPECT_EQ(hello("c", 3).action, Action::join);
   EXPECT_THAT(gave_way, ElementsAre(std::pair{"a", 1}));
 }
 
@@ -232,7 +232,7 @@ TEST_F(PeerTableTest, SilenceExpiresAndAnythingHeardPutsItOff) {
   now += seconds{1};
   EXPECT_THAT(expire(), ElementsAre("a"));
   EXPECT_EQ(counters.totals().peers_expired, 2u);
-  EXPECT_EQ(receive("a", frame("text")).kind, Kind::drop);
+  EXPECT_EQ(receive("a", frame("text")).action, Action::drop);
 }
 
 TEST_F(PeerTableTest, ClearGivesBackEverybodyWithTheirTokens) {
@@ -306,7 +306,7 @@ PROPERTY(PeerTableProperties, ItDoesWhatThePlainestModelDoes) {
       const bool welcome = is_known || model.known.size() < most;
       const auto expected = encode_control({welcome ? ControlKind::welcome : ControlKind::full, token});
       RC_ASSERT(ruling.answer == expected);
-      RC_ASSERT((ruling.kind == Kind::join) == (welcome && !is_known));
+      RC_ASSERT((ruling.action == Action::join) == (welcome && !is_known));
       if (welcome) model.known[from] = {token, now, is_known && model.known[from].has_spoken, round};
       model.totals.connections += welcome && !is_known ? 1 : 0;
       model.totals.peers_refused += welcome ? 0 : 1;
@@ -316,8 +316,8 @@ PROPERTY(PeerTableProperties, ItDoesWhatThePlainestModelDoes) {
                                                        : std::string(5, '\0');
       const auto ruling = table.receive(from, bytes, now, gone);
       const bool leaves = is_known && act == say_bye && known->second.token == token;
-      RC_ASSERT((ruling.kind == Kind::leave) == leaves);
-      RC_ASSERT((ruling.kind == Kind::message) == (is_known && act == say_something));
+      RC_ASSERT((ruling.action == Action::leave) == leaves);
+      RC_ASSERT((ruling.action == Action::message) == (is_known && act == say_something));
       RC_ASSERT(!ruling.answer);
       model.totals.strangers += is_known ? 0 : 1;
       model.totals.protocol_errors += is_known && act != say_something && !leaves ? 1 : 0;

@@ -13,9 +13,9 @@ namespace netdyno::load {
 
 /// epoll(7) over the sockets of a transport, to the nanosecond, and a way to end its wait. Owning thread only, but for
 /// wake. Ends the program where the kernel lacks what it needs.
-class Poller {
+class SocketPoller {
  public:
-  Poller();
+  SocketPoller();
 
   /// `what` are epoll events, `connection` comes back with each of them. Closing the descriptor removes it.
   void add(int fd, std::uint32_t what, std::uint32_t connection) { control(EPOLL_CTL_ADD, fd, what, connection); }

@@ -1,4 +1,4 @@
-#include "loadgen/transport/address.hpp"
+#include "loadgen/transport/socket_address.hpp"
 
 #include <fmt/format.h>
 #include <sys/un.h>
@@ -11,19 +11,19 @@
 
 namespace netdyno::load {
 
-std::vector<Address> resolve(const std::string& host, std::uint16_t port) {
+std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port) {
   const Resolved resolved{host, port, SOCK_STREAM};  // one entry for each address, whatever the transport
-  std::vector<Address> addresses;
+  std::vector<SocketAddress> addresses;
   for (const addrinfo* found : resolved.in_order()) {
-    Address& address = addresses.emplace_back();
+    SocketAddress& address = addresses.emplace_back();
     std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
     address.size = found->ai_addrlen;
   }
   return addresses;
 }
 
-Address unix_address(const std::string& file) {
-  Address address;
+SocketAddress unix_address(const std::string& file) {
+  SocketAddress address;
   auto& to = reinterpret_cast<sockaddr_un&>(address.storage);
   if (file.size() >= sizeof to.sun_path) die(fmt::format("the name of the socket '{}' is too long", file));
   to.sun_family = AF_UNIX;
@@ -32,14 +32,14 @@ Address unix_address(const std::string& file) {
   return address;
 }
 
-std::vector<std::vector<Address>> resolve_sources(const std::vector<std::string>& hosts) {
-  std::vector<std::vector<Address>> sources;
+std::vector<std::vector<SocketAddress>> resolve_sources(const std::vector<std::string>& hosts) {
+  std::vector<std::vector<SocketAddress>> sources;
   for (const auto& host : hosts) sources.push_back(resolve(host, 0));
   return sources;
 }
 
-const Address* find_source(const std::vector<Address>& source, const Address& server) {
-  for (const Address& address : source)
+const SocketAddress* find_source(const std::vector<SocketAddress>& source, const SocketAddress& server) {
+  for (const SocketAddress& address : source)
     if (address.storage.ss_family == server.storage.ss_family) return &address;
   return nullptr;
 }

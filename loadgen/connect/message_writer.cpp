@@ -1,4 +1,4 @@
-#include "loadgen/connect/sender.hpp"
+#include "loadgen/connect/message_writer.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -8,7 +8,7 @@ constexpr std::size_t rest_worth_keeping = 4 << 10;
 
 }  // namespace
 
-void Sender::push(std::uint32_t number, Connection& connection, bool was_blocked) {
+void MessageWriter::push(std::uint32_t number, Connection& connection, bool was_blocked) {
   while (!connection.blocked && connection.sendable() > 0) {
     gather(number, connection);
     const Nanos sent_at = clock_.now();
@@ -24,7 +24,7 @@ void Sender::push(std::uint32_t number, Connection& connection, bool was_blocked
   }
 }
 
-void Sender::gather(std::uint32_t number, const Connection& connection) {
+void MessageWriter::gather(std::uint32_t number, const Connection& connection) {
   buffer_.clear();
   ends_.clear();
   Stamp stamp{share_.global(number), connection.flight.next_to_send()};
@@ -37,7 +37,7 @@ void Sender::gather(std::uint32_t number, const Connection& connection) {
   } while (ends_.size() < most && buffer_.size() < largest_gathering);
 }
 
-std::size_t Sender::write(std::uint32_t number) {
+std::size_t MessageWriter::write(std::uint32_t number) {
   const std::string_view bytes{buffer_};
   if (messages_) return transport_.send_messages(number, bytes, ends_);
   const std::size_t header = split_ ? header_ : 0;
@@ -46,8 +46,8 @@ std::size_t Sender::write(std::uint32_t number) {
   return taken < header ? taken : header + transport_.send(number, bytes.substr(header));
 }
 
-std::size_t Sender::note_begun(std::uint32_t number, Connection& connection, std::size_t taken, Nanos sent_at,
-                               bool was_blocked) {
+std::size_t MessageWriter::note_begun(std::uint32_t number, Connection& connection, std::size_t taken, Nanos sent_at,
+                                      bool was_blocked) {
   std::size_t begun = 0;
   for (const std::size_t end : ends_) {
     if (taken <= begun) break;
@@ -61,7 +61,7 @@ std::size_t Sender::note_begun(std::uint32_t number, Connection& connection, std
   return begun;
 }
 
-void Sender::resume(std::uint32_t number, Connection& connection) {
+void MessageWriter::resume(std::uint32_t number, Connection& connection) {
   connection.blocked = false;
   if (!connection.rest.empty()) {
     const std::size_t taken = transport_.send(number, std::string_view{connection.rest}.substr(connection.rest_at));
@@ -77,7 +77,7 @@ void Sender::resume(std::uint32_t number, Connection& connection) {
   push(number, connection, true);
 }
 
-bool Sender::probe(std::uint32_t number, Connection& connection, const Stamp& stamp) {
+bool MessageWriter::probe(std::uint32_t number, Connection& connection, const Stamp& stamp) {
   if (connection.blocked) return false;
   buffer_.clear();
   codec_.encode(stamp, buffer_);

@@ -15,10 +15,10 @@ namespace netdyno::load {
 /// Gives the waiting messages of a connection to its transport, in order, and notes when each went out. What does not
 /// fit waits as a number in the connection's Flight; only the rest of a message that was taken in part is kept as
 /// bytes. Owning thread only.
-class Sender {
+class MessageWriter {
  public:
-  Sender(const LoadPlan& plan, const ThreadShare& share, Transport& transport, Codec& codec, LoopClock& clock,
-         Recorder& recorder)
+  MessageWriter(const LoadPlan& plan, const ThreadShare& share, Transport& transport, Codec& codec, LoopClock& clock,
+                Recorder& recorder)
       : split_(plan.write_mode == WriteMode::split),
         messages_(carries_messages(plan.url)),
         share_(share),

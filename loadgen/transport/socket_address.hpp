@@ -10,7 +10,7 @@
 
 namespace netdyno::load {
 
-struct Address {
+struct SocketAddress {
   sockaddr_storage storage{};
   socklen_t size = 0;
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
@@ -18,15 +18,15 @@ struct Address {
 
 /// The addresses of a host in the order in which they are to be tried (lib/net/resolve.hpp): `localhost` is ::1 and
 /// 127.0.0.1. Ends the program when there is none.
-std::vector<Address> resolve(const std::string& host, std::uint16_t port);
+std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port);
 
 /// That of a socket in the file system. Ends the program when its name is too long.
-Address unix_address(const std::string& file);
+SocketAddress unix_address(const std::string& file);
 
 /// The addresses of each of --source-ips.
-std::vector<std::vector<Address>> resolve_sources(const std::vector<std::string>& hosts);
+std::vector<std::vector<SocketAddress>> resolve_sources(const std::vector<std::string>& hosts);
 /// That of a source which a socket to the server can have: of the same family. nullptr where there is none.
-const Address* find_source(const std::vector<Address>& source, const Address& server);
+const SocketAddress* find_source(const std::vector<SocketAddress>& source, const SocketAddress& server);
 
 /// Returns what the errno of a connect means.
 ConnectFailure connect_failure(int error);
