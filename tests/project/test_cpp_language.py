@@ -1,9 +1,9 @@
-"""The field's words in C++: most functions begin with a verb, and no name or comment has a word that says nothing."""
+"""The field's words in C++: functions begin with a verb, a type name stands once, no name or comment is a riddle."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +33,19 @@ RETIRED = frozenset(
     "anew arrears farewell nobody owed owes said somebody told wanted whoever whom".split()  # noqa: SIM905
 )
 """Words that no name needs (`pending`, `backlog`, `needed`, ... say it)."""
+
+SHARED = ("canary", "clients/_shared", "launch", "lib", "link", "loadgen", "servers/_shared")
+"""A contestant's folder is a program of its own, with names of its own."""
+MARK = re.compile(r"[{};]|\b(?P<access>public|protected|private)\s*:(?!:)")
+"""What ends a declaration, or begins a part of a class."""
+NAMESPACE = re.compile(r"(?:inline\s+)?namespace\b")
+TYPE = re.compile(
+    r"(?:template\s*<.*>\s*)?(?P<key>struct|class|union|enum(?:\s+(?:class|struct))?)\s+(?:alignas\s*\([^()]*\)\s*)?"
+    r"(?:\w+::)*(?P<name>\w+)(?:\s+final)?\s*(?::(?!:).*)?",
+    re.DOTALL,
+)
+"""What stands before the body of a type. A specialization of a template is none: it has its name already."""
+ALIAS = re.compile(r"(?:template\s*<.*>\s*)?using\s+(?P<name>\w+)\s*=\s*(?P<target>.*)", re.DOTALL)
 
 
 @cache
@@ -65,6 +78,40 @@ def find_words(text: str, words: frozenset[str]) -> Iterator[tuple[int, str]]:
                 yield number, name
 
 
+def find_types(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the types that namespaces and classes define: the line, the name, and `private` or an alias's target."""
+    code, begin = strip(text), 0
+    scopes = ["namespace"]  # the access where it is a class
+    for mark in MARK.finditer(code):
+        declaration, begin = code[begin : mark.start()].strip(), mark.end()
+        line = code.count("\n", 0, mark.start()) + 1
+        access = "private" if "private" in scopes else ""
+        if mark["access"]:
+            scopes[-1] = mark["access"]
+        elif mark[0] == "}":
+            scopes.pop()
+        elif mark[0] == ";":
+            if "function" not in scopes and (alias := ALIAS.fullmatch(declaration)):
+                yield line, alias["name"], access or alias["target"]
+        elif "function" not in scopes and (defined := TYPE.fullmatch(declaration)):
+            yield line, defined["name"], access
+            scopes.append("private" if defined["key"] == "class" else "public")
+        else:
+            scopes.append("namespace" if NAMESPACE.match(declaration) else "function")
+
+
+def find_repeated_types(files: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the names that stand for more than one type in these files, each with its places."""
+    places: dict[str, dict[str, list[str]]] = {}
+    for path, text in files:
+        for line, name, meaning in find_types(text):
+            if not meaning.endswith(f"::{name}"):  # `using Clock = Poller::Clock` is no other Clock
+                place = f"{path}:{line}"
+                places.setdefault(name, {}).setdefault(meaning or place, []).append(place)
+    repeated = {name: meanings.values() for name, meanings in places.items() if len(meanings) > 1}
+    return {name: [place for found in meanings for place in found] for name, meanings in repeated.items()}
+
+
 @pytest.mark.parametrize("folder", ["lib", "loadgen", "servers", "clients"])
 def test_three_of_four_functions_begin_with_a_verb(folder: str) -> None:
     files = {path: text for path, text in sources().items() if path.parts[0] == folder}
@@ -72,6 +119,18 @@ def test_three_of_four_functions_begin_with_a_verb(folder: str) -> None:
     acting = [name for _, name in names if begins_with_a_verb(name)]
     asking = [name for _, name in names if name.strip("_").partition("_")[0] in PREDICATES]
     assert len(acting) / (len(names) - len(asking)) >= 0.75
+
+
+def test_a_type_name_stands_once_in_the_shared_code() -> None:
+    """A class, an enumeration or an alias counts where a namespace or a class defines it; in a function it does not.
+
+    Private types of several classes may have one name, for only their classes can use it, but then no other type has
+    it. Aliases may have one name where they have one target, as each `Clock` is a `std::chrono::steady_clock`.
+    """
+    shared = [
+        (str(path), text) for path, text in sources().items() if any(path.is_relative_to(folder) for folder in SHARED)
+    ]
+    assert find_repeated_types(shared) == {}
 
 
 def test_no_name_has_a_retired_word() -> None:
@@ -95,3 +154,18 @@ def test_a_riddle_would_be_seen() -> None:
     text += "bool is_open(int fd);\nvoid on_end() {}\nstd::string error_text(int number) {\n  return owes(1);\n}\n"
     assert list(find_functions(text)) == ["take_in", "is_open"]
     assert list(find_words(text, RETIRED)) == [(3, "owed_"), (9, "owes")]
+
+
+def test_a_type_name_that_stands_twice_would_be_seen() -> None:
+    first = "namespace a {\nstruct Plan {\n  int size{};\n};\nusing Clock = std::chrono::steady_clock;\n"
+    first += "class Line final : public Plan {\n  struct Entry {};\n  using Frame = int;\n public:\n"
+    first += "  class Fate;\n};\n}\n"
+    second = "template <typename T>\nclass Table {\n  struct Entry {};\n public:\n  using Clock = Line::Clock;\n"
+    second += "  enum class Plan : int { none };\n};\nstruct alignas(64) Frame {};\nenum Fate {};\n"
+    second += "using Clock = std::chrono::steady_clock;\nvoid run() {\n  struct Line {};\n}\n"
+    second += "template <>\nstruct std::hash<Frame> {};\nclass Table;\n"
+    assert find_repeated_types([("a.hpp", first), ("b.hpp", second)]) == {
+        "Plan": ["a.hpp:2", "b.hpp:6"],
+        "Frame": ["a.hpp:8", "b.hpp:8"],
+    }
+    assert find_repeated_types([("a.hpp", first)]) == {}
