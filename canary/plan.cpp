@@ -41,6 +41,7 @@ CanaryPlan parse_plan(int argc, const char* const* argv) {
   add_duration(line, "--exchange", plan.exchange,
                "how long messages are exchanged, and a quarter of it on one core (default 20ms, at most 10s)");
   add_duration(line, "--loop", plan.loop, "how long both count (default 10ms, at most 10s)");
+  line.add_version("netdyno-canary " NETDYNO_VERSION);
   line.parse(argc, argv);
   check(program, "--exchange", plan.exchange);
   check(program, "--loop", plan.loop);

@@ -45,6 +45,7 @@ LinkPlan parse_plan(int argc, const char* const* argv) {
                   "frames on the link at a time, waiting or under way, each way")
       .type_name("FRAMES");
   add_whole_number(line, "--seed", terms.seed, "of the losses (default 1)");
+  line.add_version("netdyno-link " NETDYNO_VERSION);
   line.parse(argc, argv);
   check(line.program(), plan);
   return plan;

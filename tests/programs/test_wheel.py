@@ -81,9 +81,12 @@ def test_the_wheel_has_the_licences_of_what_is_linked_into_its_programs(home: Pa
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "LICENSE"} == notices
 
 
-def test_each_program_has_the_one_version(home: Path, netdyno: Netdyno) -> None:
+def test_each_program_has_the_one_version(home: Path, wheel: ModuleType, netdyno: Netdyno) -> None:
     assert netdyno("--version").stdout == f"netdyno {VERSION}\n"
     assert run([str(home / "environment/bin/netdyno-load"), "--version"], home).stdout == f"netdyno-load {VERSION}\n"
+    for name in wheel.PROGRAMS:
+        (program,) = (home / "environment").glob(f"lib/python*/site-packages/**/{name}")
+        assert run([str(program), "--version"], home).stdout == f"{name} {VERSION}\n"
     assert f'"title": "netdyno {VERSION}: report --export json"' in netdyno("report", "--export", "schema").stdout
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
     assert (ROOT / "CHANGELOG.md").read_text().partition("\n## ")[2].startswith(f"{VERSION}\n")
