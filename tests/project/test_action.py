@@ -216,6 +216,8 @@ def test_the_action_gates_real_servers(tmp_path: Path) -> None:
     )
     entry.chmod(0o755)
     step = execute({"before": server, "after": server, "budget": "4s"}, tmp_path, NETDYNO=str(entry))
-    assert step.exit_code in {0, 1, 2}, step.printed
+    codes = {"passes": 0, "open": 0, "fails": 1, "unmeasured": 2}
+    assert codes[step.outputs["decision"]] == step.exit_code, step.printed
+    assert (tmp_path / step.outputs["report"]).is_file(), step.printed
     assert step.summary
     assert (tmp_path / step.outputs["junit"]).read_text().count("<testcase ") == 4
