@@ -20,6 +20,7 @@ from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.model.options import SCENARIO, SERVER
 from netdyno.model.outcomes import KINDS
 from netdyno.model.values import Option, OptionPlace
+from netdyno.present.prose.exclusions import STATUS_WORDS
 from netdyno.question import experiment
 from netdyno.question.claims import TEST_KEYS
 from netdyno.question.contestants import codesize
@@ -302,7 +303,7 @@ def _format_cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in value.items() if count)
+        return ", ".join(f"{count} {STATUS_WORDS.get(name, name)}" for name, count in value.items() if count)
     if isinstance(value, list | tuple):
         return " ".join(str(item) for item in value)
     return "" if value is None else str(value)

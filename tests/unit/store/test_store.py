@@ -295,6 +295,11 @@ def reopened(path: Path) -> None:
     write.Store.reopen(path).close()
 
 
+def test_a_list_of_runs_names_trials_as_the_report_does() -> None:
+    rows: list[dict[str, object]] = [{"id": "a", "trials": {"valid": 3, "struck_out": 2, "faulty": 0, "made_again": 1}}]
+    assert listing.as_text("runs", rows).endswith("3 valid, 2 invalid, 1 retried")
+
+
 def test_one_damaged_run_hides_no_other(path: Path, run: Run, tmp_path: Path) -> None:
     results = tmp_path / "results"
     for name in ("a", "b", "c"):
