@@ -605,6 +605,19 @@ def test_nothing_in_a_card_leaves_it(troubled: Watched, width: int) -> None:
     assert outside == []
 
 
+def test_a_phone_loses_neither_the_scale_of_bars_nor_a_heading(light: Watched, claims: Watched) -> None:
+    for watched in (light, claims):
+        resize(watched.page, (400, 800))
+    open_all_details(light.page)
+    ticks = light.page.locator(".counters tfoot text")
+    assert ticks.count() > 1
+    assert all(tick.is_visible() for tick in ticks.all())
+    heading = claims.page.locator(".verdicts > tbody > tr > td").nth(1)
+    assert heading.evaluate("cell => getComputedStyle(cell, '::before').content") == '"found here: "'
+    for watched in (light, claims):
+        resize(watched.page, (1280, 900))
+
+
 def test_printed_nothing_is_cut(light: Watched) -> None:
     """To print, the browser lays the page out again and tells no script: all is measured before one could hear."""
     open_all_details(light.page)
