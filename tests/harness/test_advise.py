@@ -549,7 +549,7 @@ def test_without_a_word_a_terminal_gets_the_question(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(typer, "prompt", prompt)
-    received = advise_questions.ask_questions()
+    received = advise_questions.ask_questions(lambda _: None)
     assert received == {
         "connections": 30,
         "rate": 2000.0,
@@ -560,6 +560,7 @@ def test_without_a_word_a_terminal_gets_the_question(monkeypatch: pytest.MonkeyP
         "time-budget": 300.0,
     }
     assert "slow-readers" not in prompted  # there is no room
+    assert prompted.index("objective") < prompted.index("rate")
 
 
 def test_a_mistyped_answer_is_requested_again_and_the_rest_is_kept(
@@ -575,12 +576,31 @@ def test_a_mistyped_answer_is_requested_again_and_the_rest_is_kept(
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(typer, "prompt", prompt)
-    received = advise_questions.ask_questions()
+    received = advise_questions.ask_questions(lambda _: None)
     assert received == {"connections": 30, "size": 2048, "objective": "cpu", "time-budget": 300.0}
     words = workload.list_words(received)
     assert words == ["--connections", "30", "--size", "2048", "--objective", "cpu", "--time-budget", "300s"]
     assert [prompted.count(name) for name in ("connections", "rate", "size", "objective")] == [2, 1, 2, 2]
     assert capsys.readouterr().err.count("; try again\n") == 3
+
+
+def test_answers_that_contradict_each_other_are_requested_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = {"objective": ["p99<5ms"], "rate": ["0", "2k"], "languages": ["c--", "c++"]}
+    texts = {text: name for name, text, _ in advise_questions.QUESTIONS}
+
+    def prompt(text: str, default: str, **_: object) -> str:
+        return (typed.get(texts[text]) or [default]).pop(0)
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(typer, "prompt", prompt)
+    servers = [replace(server, available=True) for server in discover()]
+    received = advise_questions.ask_questions(lambda given: candidates.select_allowed(servers, given))
+    assert (received["objective"], received["rate"], list(received["languages"])) == ("p99<5ms", 2000.0, ["c++"])
+    errors = capsys.readouterr().err
+    assert "response times need a --rate" in errors
+    assert "no server is written in 'c--'" in errors
 
 
 def test_without_a_word_and_without_a_terminal_it_says_what_to_say(

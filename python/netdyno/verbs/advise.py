@@ -24,7 +24,7 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
-from netdyno.present.terminal.console import Console
+from netdyno.present.terminal.console import open_for_sentences
 from netdyno.question import experiment, plan, workload
 from netdyno.question.contestants import contestants
 from netdyno.question.workload import Workload
@@ -78,16 +78,17 @@ class AdviceAnswer(msgspec.Struct, frozen=True):
 
 def run(request: AdviseRequest, argv: Sequence[str]) -> int:
     """Print the advice. Return exit code 0 with an answer, 1 without one, 128 + signal when interrupted."""
+    build = build_dir()
+    known = contestants.discover(build=build)
     requested: Workload = {**(workload.read(request.file) if request.file else {}), **request.given}
     if not requested and not has_servers(request.own):
-        requested = advise_questions.ask_questions()
+        requested = advise_questions.ask_questions(lambda given: candidates.select_allowed(known, given))
         argv = [*argv, *workload.list_words(requested)]
     own, requested = candidates.settle_workload(request.own, requested)
     request = replace(request, own=own, given=requested, argv=argv)
     workload.check(requested)
-    build = build_dir()
-    servers = candidates.choose_candidates(contestants.discover(build=build), request.own, requested)
-    console = Console(stderr=request.as_json, highlight=False, soft_wrap=True)
+    servers = candidates.choose_candidates(known, request.own, requested)
+    console = open_for_sentences(sys.stderr if request.as_json else sys.stdout)
     notes: list[str] = []
     is_measured = request.again or has_servers(request.own)  # what a command line starts may have changed
     stored_answer = None if is_measured else answer_from_stored(request, servers, build, notes)

@@ -41,7 +41,7 @@ from netdyno.present.prose import ground, replies
 from netdyno.present.prose.capacity import OUTCOME_WORDS, describe_answer, explain_failure, format_rate
 from netdyno.present.prose.capacity_comparison import describe_comparison, format_carried
 from netdyno.present.prose.company import list_caveats
-from netdyno.present.terminal.console import Console
+from netdyno.present.terminal.console import Console, open_for_sentences
 from netdyno.question import plan
 from netdyno.question.capacity import RATE
 from netdyno.question.contestants import contestants
@@ -100,7 +100,7 @@ def run(request: CapacityRequest, argv: Sequence[str]) -> int:
     build = build_dir()
     experiment, servers = plan_searches(request, contestants.discover(build=build))
     servers = needed.make(experiment, servers, [], build).servers
-    console = Console(stderr=request.as_json, highlight=False, soft_wrap=True)
+    console = open_for_sentences(sys.stderr if request.as_json else sys.stdout)
     for text in introduce(experiment, len(servers)):
         console.print(text, markup=False)
     searches = _search_all(request, experiment, servers, console, argv, build)

@@ -24,6 +24,7 @@ from netdyno.measure.trial.first_requests import ChangedReplyError
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Gate
 from netdyno.model.observation import ForeignLoad
+from netdyno.present.terminal.console import open_for_sentences
 from netdyno.question.contestants import trees
 from netdyno.verbs import run as run_command
 from netdyno.verbs.flags import GivenOptions
@@ -186,7 +187,7 @@ def decide(run_request: RunRequest, request: GateRequest, argv: Sequence[str]) -
 def _write(findings: GateFindings, run_id: str, request: GateRequest, notes: Sequence[str]) -> None:
     from netdyno.present import gate
 
-    print(gate.format_text(findings, notes), file=sys.stderr if request.as_json else sys.stdout, flush=True)
+    open_for_sentences(sys.stderr if request.as_json else sys.stdout).print(gate.format_text(findings, notes))
     for path, render in ((request.markdown, gate.format_markdown), (request.junit, gate.format_junit)):
         if path is not None:
             try:

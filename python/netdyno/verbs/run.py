@@ -29,7 +29,7 @@ from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace
-from netdyno.present.terminal.console import Console
+from netdyno.present.terminal.console import Console, open_for_sentences
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
 from netdyno.question import blocks, experiment
 from netdyno.question.contestants import contestants
@@ -219,7 +219,7 @@ def _conclude_gate(done: RunResult) -> RunResult:
         return done
     from netdyno.present import gate
 
-    print(gate.format_text(findings, gate.list_notes(findings, done.analysis.scenarios)), file=sys.stderr, flush=True)
+    open_for_sentences(sys.stderr).print(gate.format_text(findings, gate.list_notes(findings, done.analysis.scenarios)))
     return msgspec.structs.replace(done, exit_code=GATE_EXIT_CODES[findings.decision])
 
 

@@ -28,7 +28,7 @@ from netdyno.present.export.collect import collect
 from netdyno.present.published import site
 from netdyno.present.published.site import Site
 from netdyno.present.report.drawing import embed_svg
-from netdyno.present.terminal.console import Console
+from netdyno.present.terminal.console import Console, open_for_sentences
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
 from netdyno.present.terminal.table import render
 from netdyno.question.plan import Cell
@@ -72,6 +72,20 @@ def test_a_console_shows_it_and_obeys_only_rich(text: str, second: str, colours:
     console.print(table)
     console.print(text)
     assert is_seen(SEQUENCE.sub("", out.getvalue()))
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_sentence_is_wrapped_between_words_on_a_terminal_and_a_line_elsewhere(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = io.StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: is_terminal)
+    sentence = "CPU is 3.2% to 7.1% worse (95% interval) than before, which is more than the margin of the gate. " * 3
+    open_for_sentences(out).print(sentence.strip())
+    lines = SEQUENCE.sub("", out.getvalue()).splitlines()
+    assert " ".join(line.strip() for line in lines) == sentence.strip()
+    assert len(lines) == (4 if is_terminal else 1)
 
 
 def test_a_bracket_is_a_bracket() -> None:

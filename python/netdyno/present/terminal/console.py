@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from typing import Any
+from typing import IO, Any
 
 from rich import console
 from rich.console import ConsoleOptions, RenderableType
@@ -32,3 +32,10 @@ class Console(console.Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=harmless_lines(segment.text))
+
+
+def open_for_sentences(file: IO[str]) -> Console:
+    """Return a console on which a sentence is a line, wrapped between words where it is a terminal."""
+    console = Console(file=file, highlight=False)
+    console.soft_wrap = not console.is_terminal
+    return console

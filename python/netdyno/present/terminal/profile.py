@@ -10,12 +10,12 @@ from rich.table import Table
 from netdyno.kit import quantities
 from netdyno.model.profile import Profiled
 from netdyno.present.prose.profile import ProfileView, view_profiles
-from netdyno.present.terminal.console import Console
+from netdyno.present.terminal.console import open_for_sentences
 
 
 def render(load: Profiled, output: IO[str]) -> None:
     """Print the notes and functions of what servers compute, then of what they wait for."""
-    console = Console(file=output, soft_wrap=True)
+    console = open_for_sentences(output)
     for view in view_profiles(load):
         console.print(view.title)
         for server, note in view.notes:
