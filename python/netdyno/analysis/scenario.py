@@ -55,6 +55,7 @@ from netdyno.model.levels import level_key, level_label
 from netdyno.model.metrics import METRICS, TrialWithLoad
 from netdyno.model.options import settings
 from netdyno.model.trial import Trial
+from netdyno.question import plan
 from netdyno.question.capacity import CAPACITY
 
 LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
@@ -274,8 +275,8 @@ def _compute_over_loads(own: Samples, leader: Samples) -> OverLoads | None:
 
 
 def compute_block_seconds(part: ScenarioTrials) -> float | None:
-    """Return how long one block of this scenario takes, with its repeated trials; None where there was none."""
-    return sum(trial.seconds for trial in part.trials) / part.blocks if part.blocks else None
+    """Return how long one block of this scenario takes, with its retries; None where there was none."""
+    return sum(map(plan.sum_trial_seconds, part.trials)) / part.blocks if part.blocks else None
 
 
 def _compute_mean_capacity(capacities: Samples) -> float:

@@ -1,8 +1,8 @@
 """The cells of a run in their order: the planned ones, then those that its question needs next (next_cells.py).
 
 The cells of a further block depend on the seed alone: it is the block of that number in the plan of a larger fixed
-number. blocks.py bounds the number. Of a run that pursues flips, a further block has the levels that follow from the
-stored trials, in an order that depends on the seed."""
+number, but a further look has no twins. blocks.py bounds the number. Of a run that pursues flips, a further block has
+the levels that follow from the stored trials, in an order that depends on the seed."""
 
 from __future__ import annotations
 
@@ -195,10 +195,10 @@ class Schedule:
         )
 
     def _average_blocks(self) -> dict[str, float]:
-        """Return the mean seconds of a block of each scenario without twins, by its name."""
+        """Return the mean seconds of a block of each scenario, with retries and without twins, by its name."""
         counts = self._count_blocks()
         spent_s = {scenario.name: 0.0 for scenario in self._run.experiment.scenarios}
-        for trial in self._last.values():
+        for trial in self._trials.values():
             if not trial.twin:
                 spent_s[trial.scenario] += plan.sum_trial_seconds(trial)
         return {name: seconds / max(counts[name], 1) for name, seconds in spent_s.items()}
