@@ -32,6 +32,6 @@ def list_caveats(company: Company | None) -> tuple[str, ...]:
     )
     text = (
         f"{MARK} Measured {label(company)} ({trials}{quantities.plural(company.of, 'trial')}): figures and comparisons "
-        f"are those of servers there. On an idle machine another may be best.{stopped}"
+        f"are those of servers there, and may differ on an idle machine.{stopped}"
     )
     return (text,)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from netdyno.analysis.found.cells import BoundDirection, CellFigures
+from netdyno.analysis.found.notices import Company
 from netdyno.analysis.found.ranking import AxisRatio, Decision, Pair, RankingVerdict
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking.answers import find_comparison
@@ -179,7 +180,7 @@ class Speech:
         self.says = {standing.contestant: loss.name_with_loss(standing) for standing in findings.standings}
         self.ranks = {standing.contestant: standing.rank for standing in findings.standings}
         self.qualified = _describe_eligible(findings, self.decision)
-        self.neighbours = f", {company.label(findings.company)}" if findings.company else ""
+        self.neighbours = _describe_neighbours(findings.company)
         self.one_of = "ranked contestant" if findings.without_figure else "contestant with valid trials"
 
     def list_names(self, names: Sequence[str]) -> str:
@@ -193,6 +194,12 @@ class Speech:
 
     def name_best(self) -> str:
         return f"the {'highest' if self.higher else 'lowest'} {self.name_subject()}"
+
+
+def _describe_neighbours(neighbours: Company | None) -> str:
+    if neighbours is None:
+        return ""
+    return f", {'partly ' if neighbours.trials < neighbours.of else ''}{company.label(neighbours)}"
 
 
 def _describe_eligible(findings: ScenarioFindings, decision: Decision) -> str:
