@@ -248,24 +248,24 @@ def _explain_loss(findings: ScenarioFindings) -> str:
 
 class _Scores:
     """The table of scores. Where a line has no room for it, a rank follows its figure without a space; where that does
-    not suffice, the mark of all figures stands in their headings. Nothing is cut: what is wider yet, the terminal
-    wraps."""
+    not suffice, columns are a space apart, and at last the mark of all figures stands in their headings. Nothing is
+    cut: what is wider yet, the terminal wraps."""
 
     def __init__(self, findings: ScenarioFindings) -> None:
         self._findings = findings
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        forms = ((" ", True), ("", True), ("", False))
-        tables = [_draw_scores(self._findings, gap, marks_figures=marks) for gap, marks in forms]
+        forms = ((" ", 1, True), ("", 1, True), ("", 0, True), ("", 0, False))
+        tables = [_draw_scores(self._findings, gap, padding, marks_figures=marks) for gap, padding, marks in forms]
         wide = options.update_width(WIDEST)
         fitting = (table for table in tables if Measurement.get(console, wide, table).maximum <= options.max_width)
         yield next(fitting, tables[-1])
 
 
-def _draw_scores(findings: ScenarioFindings, gap: str, *, marks_figures: bool) -> Table:
+def _draw_scores(findings: ScenarioFindings, gap: str, padding: int, *, marks_figures: bool) -> Table:
     """Draw every axis with each contestant's own figure and its rank there. Where messages may be lost, the loss comes
     before the figures that it flatters."""
-    table = _make_table()
+    table = _make_table(padding)
     table.add_column("#", justify="right", no_wrap=True)
     _add_names(table, "contestant", [standing.contestant for standing in findings.standings])
     axes = findings.axes[:AXES_WITH_LOSS] if findings.may_lose else findings.axes
@@ -340,8 +340,8 @@ def _keep_whole(table: Table) -> Table:
     return table
 
 
-def _make_table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
+def _make_table(padding: int = 1) -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, padding), collapse_padding=True, show_edge=False)
 
 
 def _draw_ranking(findings: ScenarioFindings) -> Table:
