@@ -175,6 +175,7 @@ def _convert_capacity_axis(findings: ScenarioFindings) -> schema.AxisEntry:
         unit=METRICS[findings.scenario.metric].unit.name,
         bound=None,
         figure="geometric mean over blocks",
+        loads=(),
         scores=tuple(
             _fill(
                 schema.ScoreEntry, standing, bound=standing.bound or None, interval=None, trials=None, over_loads=None

@@ -76,19 +76,24 @@ def assert_measured(run: Run, result: ScenarioFindings) -> None:
     for axis in result.axes:
         read = METRICS[axis.metric].of
         for score in axis.scores:
-            mine = [
+            valid = [
                 (trial, trial.load)
                 for trial in run.trials
                 if (trial.scenario, trial.contestant) == (result.scenario.name, score.contestant)
-                and level_key(trial.levels) == result.heaviest.key
                 and trial.load is not None
                 and trial.status == "valid"
             ]
+            mine = [counted for counted in valid if level_key(counted[0].levels) == result.heaviest.key]
             assert (score.value is not None) == bool(mine)
             assert score.trials == len(mine)
             figures = [figure for trial, load in mine if (figure := read(trial, load)) is not None]
             if score.value is not None:
                 assert min(figures) * 0.999 <= score.value.value <= max(figures) * 1.001
+            at_loads = [counted for counted in valid if level_key(counted[0].levels) in axis.loads]
+            figures = [figure for trial, load in at_loads if (figure := read(trial, load)) is not None]
+            assert (score.over_loads is not None) == bool(figures)
+            if score.over_loads is not None:
+                assert min(figures) * 0.999 <= score.over_loads <= max(figures) * 1.001
 
 
 def test_merged_percentiles_costs_and_means_lie_among_those_of_their_trials() -> None:

@@ -36,7 +36,7 @@ from tests.support.builders.made_charts import charts_run
 from tests.support.builders.made_run import late_run, made_run, messages_run, paired_run, unsafe_run
 from tests.support.builders.stored import stored
 
-pytestmark = pytest.mark.xdist_group("runs that are exported")  # they are analysed once for both files
+pytestmark = pytest.mark.xdist_group("runs that are exported")  # they are analysed once for all
 RUNS: dict[str, Callable[[], Run]] = {
     "made": made_run,
     "messages": messages_run,

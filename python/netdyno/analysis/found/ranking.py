@@ -51,7 +51,7 @@ class ErrorBar(msgspec.Struct, frozen=True):
 class Score(msgspec.Struct, frozen=True):
     """A contestant on one axis: its own figure at the heaviest level (None where it has none there), and its rank among
     its kind over all levels (None where it shares no block with the others). `over_loads` is the geometric mean over
-    the levels and blocks that all contestants share, None where these are of one level."""
+    the levels of `Axis.loads`, of its blocks at each; None without these."""
 
     contestant: Name
     value: Estimate | None
@@ -70,14 +70,15 @@ class Score(msgspec.Struct, frozen=True):
 class Axis(msgspec.Struct, frozen=True):
     """One axis of an answer: a metric (model/metrics.py) with the scores of all contestants, in the order of the
     ranking by the scenario's own metric, and the comparisons behind the ranks. `bound`: the figures are bounds in this
-    direction. `loads`: the number of levels that the shown figures are over; 1: they are at the heaviest."""
+    direction. `loads`: the keys of the levels that the shown figures are over, several at which all have a figure on
+    every axis; empty: they are at the heaviest."""
 
     metric: Name
     better: Better
     scores: tuple[Score, ...]
     comparisons: tuple[Comparison, ...]
     bound: BoundDirection = ""
-    loads: int = 1
+    loads: tuple[Name, ...] = ()
 
     def score(self, contestant: str) -> Score | None:
         return next((score for score in self.scores if score.contestant == contestant), None)

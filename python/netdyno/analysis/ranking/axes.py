@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from netdyno.analysis.found.cells import BoundDirection, CellFigures, LevelInfo, select_heaviest
 from netdyno.analysis.found.ranking import Axis, Censored, ErrorBar, Score
 from netdyno.kit.statistics import stats
-from netdyno.kit.statistics.stats import Better, BlockLevel, Comparison, Samples
+from netdyno.kit.statistics.stats import Better, Comparison, Samples
 from netdyno.model.experiment import OWN_AXES, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
@@ -124,12 +124,12 @@ def fill(
         return ()
     level = select_heaviest(levels, figures)
     by_name = {cell.contestant: cell for cell in figures if cell.level == level.key}
-    shared = {axis: _find_shared(of_axes[axis].values()) for axis in list_names(scenario)}
-    counts = {len({level for _, level in cells}) for axis, cells in shared.items() if of_axes[axis]}
-    loads = counts.pop() if len(counts) == 1 and any(families.values()) else 1
-    means = {axis: _average(of_axes[axis], cells) if loads > 1 else {} for axis, cells in shared.items()}
+    shared = {frozenset(_find_shared(of_axes[axis].values())) for axis in list_names(scenario) if of_axes[axis]}
+    common = shared.pop() if len(shared) == 1 and any(families.values()) else ()
+    loads = tuple(level.key for level in levels if level.key in common) if len(common) > 1 else ()
     scores_by_axis = {
-        axis: _score_axis(axis, families[axis], grounds, by_name, means[axis]) for axis in list_names(scenario)
+        axis: _score_axis(axis, families[axis], grounds, by_name, _average(of_axes[axis], loads))
+        for axis in list_names(scenario)
     }
     saturated = bool(censored)
     limited = {bar.percentile for bar in bars}
@@ -140,24 +140,27 @@ def fill(
             scores=scores,
             comparisons=tuple(families[axis]),
             bound=_find_bound(axis, saturated, limited),
-            loads=max(loads, 1),
+            loads=loads,
         )
         for axis, scores in scores_by_axis.items()
     )
 
 
-def _find_shared(of_contestants: Collection[Samples]) -> list[BlockLevel]:
-    """Return the blocks and levels that count, of those that all contestants with a figure share."""
-    measured = [set(samples) for samples in of_contestants if samples]
-    return stats.counted(set.intersection(*measured)) if measured else []
+def _find_shared(of_contestants: Collection[Samples]) -> set[str]:
+    """Return the levels at which all contestants with a figure have one."""
+    measured = [{level for _, level in samples} for samples in of_contestants if samples]
+    return set.intersection(*measured) if measured else set()
 
 
-def _average(of_contestants: Mapping[str, Samples], cells: Sequence[BlockLevel]) -> dict[str, float]:
-    """Return each contestant's geometric mean over these cells."""
+def _average(of_contestants: Mapping[str, Samples], loads: Sequence[str]) -> dict[str, float]:
+    """Return each contestant's geometric mean over these levels, of its blocks at each; empty without levels."""
     return {
-        name: statistics.geometric_mean([samples[cell] for cell in cells])
+        name: statistics.geometric_mean(
+            statistics.geometric_mean(figure for (_, level), figure in samples.items() if level == load)
+            for load in loads
+        )
         for name, samples in of_contestants.items()
-        if samples
+        if samples and loads
     }
 
 

@@ -132,8 +132,8 @@ class StandingEntry(Frozen):
 
 class ScoreEntry(Frozen):
     """A contestant's figure on an axis, at `figures_at`, over its `trials`; `rank` is over all levels, within its
-    `ground`, and `over_loads` the geometric mean over the levels that all share, null where that is one. `bound`: that
-    of the axis, or of a capacity: `at least` if the objective held at every rate, `at most` if at none."""
+    `ground`, and `over_loads` the geometric mean over the axis's `loads`, null without these. `bound`: that of the
+    axis, or of a capacity: `at least` if the objective held at every rate, `at most` if at none."""
 
     contestant: Name
     value: float | None
@@ -147,13 +147,15 @@ class ScoreEntry(Frozen):
 
 
 class AxisEntry(Frozen):
-    """An axis; `figure`: how its values are computed."""
+    """An axis; `figure`: how its values are computed. `loads`: the keys of the levels of `over_loads`, which table and
+    report show; empty where they show `value`."""
 
     metric: Name
     unit: Name
     better: Better
     bound: BoundDirection | None
     figure: Quoted
+    loads: tuple[Name, ...]
     scores: tuple[ScoreEntry, ...]
     comparisons: tuple[Comparison, ...]
 

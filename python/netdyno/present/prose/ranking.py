@@ -37,11 +37,14 @@ def describe_loads(findings: ScenarioFindings) -> str:
     if len(findings.levels) < 2:
         return ""
     is_ranked = any(comparison.decidable for axis in findings.axes for comparison in axis.comparisons)
-    over = findings.axes[0].loads if findings.axes else 1
-    figures = f"over {over} loads (geometric means)" if over > 1 else f"at {findings.heaviest.label}"
-    if is_ranked and over == findings.ranked_levels:
-        return f"figures and ranks {figures}"
-    return f"figures {figures}{f', ranks over {findings.ranked_levels} loads' if is_ranked else ''}"
+    over = findings.axes[0].loads if findings.axes else ()
+    ranks = f", ranks over {findings.ranked_levels} loads" if is_ranked else ""
+    if not over:
+        return f"figures at {findings.heaviest.label}{ranks}"
+    if len(over) == findings.ranked_levels:
+        return f"figures{' and ranks' if is_ranked else ''} over {len(over)} loads (geometric means)"
+    labels = quantities.listed([level.label for level in findings.levels if level.key in over])
+    return f"figures over {labels} (geometric means){ranks}"
 
 
 def explain_ranks(findings: ScenarioFindings) -> tuple[str, ...]:

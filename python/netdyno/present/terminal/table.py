@@ -320,9 +320,9 @@ def _explain_scores(findings: ScenarioFindings) -> str:
 
 
 COLUMNS_EXPLAINED = (
-    "Figures are each contestant's own, over all its valid trials together: p50 and p99 of the response times, server "
-    "CPU per message, peak memory of the largest trial. The small digit is the rank on that axis: 1 plus the number "
-    "proven better."
+    "Figures are each contestant's own: at one load over all its valid trials together (p50 and p99 of the response "
+    "times, server CPU per message, peak memory of the largest trial), over several loads geometric means. The small "
+    "digit is the rank on that axis: 1 plus the number proven better."
 )
 
 
