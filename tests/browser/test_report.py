@@ -666,7 +666,7 @@ def test_bounds_ranks_and_the_best_are_stated_in_words_and_seen(troubled: Watche
     cells = board.locator("tbody tr").first.locator("td")
     spoken = [re.sub(r"\s+", " ", text) for text in cells.evaluate_all(SPOKEN)]
     assert re.fullmatch(r"at least [\d.]+k/s, rank 1, shared", spoken[0])
-    assert re.fullmatch(r"at most [\d.]+ ms, rank 1, shared", spoken[1])
+    assert re.fullmatch(r"at most [\d.]+ [mµ]s, rank 1, shared", spoken[1])
     assert re.fullmatch(r"[\d.]+ µs, rank \d(, shared)?", spoken[3])
     assert cells.nth(0).locator("sup").inner_text() == "1="
     assert cells.nth(0).locator(".bound").inner_text().strip() == "≥"

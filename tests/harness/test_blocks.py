@@ -218,9 +218,9 @@ def test_a_further_look_has_no_twins_and_its_time_counts_none(
     monkeypatch.setattr(next_cells, "SHARE_OF_BUDGET", 0.45)
     monkeypatch.setattr(next_cells, "_count_needed", lambda *_: {5})
     spread(echo=0.076)
-    experiment = msgspec.structs.replace(timed("echo", budget_s=64.0), aa_share=0.5)
+    experiment = msgspec.structs.replace(timed("echo", budget_s=64.0).with_each(blocks=5), aa_share=0.5)
     run = load(execute(experiment, tmp_path, fake_build))
-    last = max(trial.block for trial in run.trials if trial.twin)
+    last = max(trial.block for trial in run.twins)
     assert blocks_of(run, "echo")[-1] == last + 5
 
 

@@ -530,7 +530,7 @@ def test_the_card_shows_truth_reading_error_and_verdict() -> None:
     assert [line.split() for line in text.splitlines() if line.startswith("  p90")] == [
         ["p90", "600", "ms", "606", "ms", "+1.00%", "2.00", "ms", "ok"]
     ]
-    assert "stall, attempt 1 of 2: p90 5.00 ms for 600 ms" in text
+    assert "stall, try 1 of 2: p90 5.00 ms for 600 ms" in text
     assert "FAILS" in next(line for line in text.splitlines() if line.startswith("  lost"))
     assert "the generator ended" in text
     assert "2 cases of 3 failed: faults and rate" in " ".join(text.split())

@@ -27,6 +27,7 @@ OWN = (ROOT, build_dir(), Path(sysconfig.get_path("platlib")))
 SUFFIXES = (".js", ".py", ".jar", ".node")
 LIBRARY = re.compile(r"\.so(\.\d+)*$")
 STARTERS = ("env", "dash", "bash", "coreutils")  # what only starts the program
+OPTIONAL = ("libsctp.so",)  # Erlang's emulator opens it where it is installed, and serves no SCTP here
 
 pytestmark = [
     pytest.mark.needs_build,
@@ -52,7 +53,12 @@ def opened(trace: Path) -> set[Path]:
 
 
 def is_code(path: Path) -> bool:
-    if path.name in STARTERS or path.suffix in (".pth", ".cfg") or path.parent.name == "_distutils_hack":
+    if (
+        path.name in STARTERS
+        or path.name.startswith(OPTIONAL)
+        or path.suffix in (".pth", ".cfg")
+        or path.parent.name == "_distutils_hack"
+    ):
         return False  # the last: setuptools has it imported whenever this environment's Python starts
     return path.suffix in SUFFIXES or bool(LIBRARY.search(path.name)) or any(map(path.is_relative_to, OWN))
 

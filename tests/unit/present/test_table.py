@@ -169,12 +169,12 @@ def test_it_says_which_loads_its_figures_are_of() -> None:
     with_both = [trial for trial in run.trials if trial.levels["client"] == "netdyno-load"]
     name = with_both[0].contestant
     fewer = [trial for trial in with_both if (trial.contestant, trial.levels["connections"]) != (name, 10)]
-    for trials, said in (
+    for trials, caption in (
         (run.trials, "figures over client netdyno-load, 10 connections and client netdyno-load, 100 connections"),
         (with_both, "figures over 2 loads (geometric means)"),
         (fewer, "figures at client netdyno-load, 100 connections"),
     ):
-        assert said in re.sub(r"\s+", " ", text(analyse(replace(run, trials=tuple(trials)))))
+        assert caption in re.sub(r"\s+", " ", text(analyse(replace(run, trials=tuple(trials)))))
 
 
 def test_loss_stands_beside_every_latency_and_one_that_lost_too_much_stands_last() -> None:
