@@ -75,7 +75,7 @@ def trials_with(spread: Mapping[str, float]) -> RunTrial:
         draw = random.Random(f"{cell.block} {cell.scenario} {cell.contestant} {cell.levels}")
         figure = 1000 * math.exp(draw.gauss(0, spread[cell.scenario]))
         trial = made_trial(scenario, cell.block, contestant.name, cell.levels, {"throughput": figure})
-        return replace(trial, position=cell.position, attempt=cell.attempt)
+        return replace(trial, position=cell.position, attempt=cell.attempt, twin=cell.twin)
 
     return run_trial
 
