@@ -6,7 +6,9 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from netdyno.kit.paths import ROOT
 from netdyno.verbs import gate
 from netdyno.verbs.cli import main
-from tests.project.test_action import PYTHON, read_yaml
+from tests.project.test_action import PYTHON, read_yaml, write_fake
 
 PAGE = (ROOT / "docs" / "gate.md").read_text()
 
@@ -52,6 +54,29 @@ def test_the_example_of_gitlab_calls_the_script_with_variables_that_it_reads() -
     described = set(re.findall(r"\b[A-Z_]{3,}\b", script.read_text().partition("set -u")[0]))
     assert {"BASE", "SERVER", "BUILD"} <= job["variables"].keys() - {"GIT_DEPTH"} <= described
     assert "allow_failure" not in job
+
+
+@pytest.mark.skipif(shutil.which(PYTHON) is None, reason="no Python of Debian's")
+@pytest.mark.parametrize(("status", "exit_code"), [(0, 0), (1, 1), (3, 0), (2, 2)])
+def test_the_job_of_gitlab_ends_as_the_action_does_and_leaves_its_report(
+    status: int, exit_code: int, tmp_path: Path
+) -> None:
+    job = example("gitlab")["gate"]
+    (call,) = job["script"]
+    names = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
+    done = subprocess.run(
+        ["bash", "-ec", call.replace("/opt/netdyno", str(ROOT))],
+        cwd=tmp_path,
+        env={**names, **job["variables"], "BASE": "HEAD", "NETDYNO": str(write_fake(tmp_path, status))},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == exit_code, done.stderr
+    called = (tmp_path / "called-gate").read_text().splitlines()
+    assert called[called.index("--junit") + 1] == job["artifacts"]["reports"]["junit"]
+    assert [path for path in job["artifacts"]["paths"] if not (tmp_path / path).is_dir()] == []
 
 
 @pytest.mark.parametrize("call", CALLS, ids=shlex.join)
