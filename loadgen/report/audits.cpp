@@ -47,18 +47,28 @@ Audit verification_of_messages(const Figures& figures) {
                       share(m.reordered, m.received), share(m.late, m.sent), figures.socket_drops)};
 }
 
+/// Which statuses came, where some were not expected: a 429 is another fault than a 500.
+std::string by_status(const Figures& figures) {
+  if (figures.messages.unexpected == 0 || figures.statuses.empty()) return {};
+  std::string text;
+  for (const auto& [status, count] : figures.statuses)
+    text += fmt::format("{}{}: {}", text.empty() ? " (by status " : ", ", status, count);
+  return text + ")";
+}
+
 Audit verification(const LoadPlan& plan, const Figures& figures) {
   if (carries_messages(plan.url)) return verification_of_messages(figures);
   const MessageCounts& m = figures.messages;
   const std::string resent =
       m.resent > 0 ? fmt::format("resent {}, as their connection ended before the reply; ", m.resent) : "";
   if (plan.is_foreign())
-    return {"verification",
-            m.unexpected == 0 && m.corrupt == 0 && m.lost() == 0 && figures.errors.protocol == 0 && m.received > 0,
-            fmt::format(
-                "{}{} messages due: {} replies as expected, {} not, without an answer {}; {} that match no request; "
-                "streams broken {}",
-                resent, m.due, m.received, m.unexpected, m.lost(), m.corrupt, figures.errors.protocol)};
+    return {
+        "verification",
+        m.unexpected == 0 && m.corrupt == 0 && m.lost() == 0 && figures.errors.protocol == 0 && m.received > 0,
+        fmt::format(
+            "{}{} messages due: {} replies as expected, {} not{}, without an answer {}; {} that match no request; "
+            "streams broken {}",
+            resent, m.due, m.received, m.unexpected, by_status(figures), m.lost(), m.corrupt, figures.errors.protocol)};
   const bool clean = m.lost() == 0 && m.duplicated == 0 && m.reordered == 0 && m.corrupt == 0 && m.unexpected == 0 &&
                      figures.errors.protocol == 0 && figures.early_chunks == 0;
   const std::string failed = m.unexpected > 0 ? fmt::format("failed {}, ", m.unexpected) : "";

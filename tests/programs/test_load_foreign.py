@@ -623,6 +623,8 @@ def test_of_a_server_that_sometimes_fails_the_right_replies_are_measured() -> No
     assert statuses["200"] == result.messages.received
     assert statuses["302"] == replies_of(result).unexpected == replies_of(result).faults[0].count
     assert statuses == {"200": 30, "302": 10}
+    (verification,) = (audit for audit in result.audits if audit.name == "verification")
+    assert "30 replies as expected, 10 not (by status 200: 30, 302: 10)" in verification.detail
     assert result.messages.lost == 0
     assert failed(result) == {"verification"}
     (count,) = re.findall(r"^status .* 302: (\d+)$", text, re.MULTILINE)
