@@ -678,11 +678,12 @@ def test_the_cpu_of_a_slice_is_read_at_the_edges_of_its_measured_part(
 
 
 def test_neither_the_beginning_of_a_slice_costs_cpu_nor_the_wait_for_its_last_answers() -> None:
-    """What a process used that was forked within the slice, or ended in it, counts in full."""
+    """Of processes that were forked within the slice, or ended in it, the measured part's share counts: of a process
+    for each connection all of it did, 17% too much, which is more than there was time for."""
     before = {1: ProcessCpu(1.0), 2: ProcessCpu(5.0)}
     after = {1: ProcessCpu(2.0, reaped_s=5.25), 3: ProcessCpu(0.125)}
     edges = Edges({1: 1.25, 2: 5.0}, {1: 1.75})
-    assert compute_measured_s(before, edges, after) == 0.5 + 0.25 + 0.125
+    assert compute_measured_s(before, edges, after, 0.75) == 0.5 + 0.75 * (0.25 + 0.125)
 
 
 def test_where_turns_are_off_each_is_alone(contestant: Contestant, tmp_path: Path, fake_build: Path) -> None:

@@ -310,7 +310,8 @@ class Contender:
         ]
         for contender, used in zip(rivals, others_s, strict=True):
             contender.busy_in_others_s += used
-        cpu_s, self._cpu_after_slice = compute_measured_s(before, at_edges, after), after
+        measured_share = self.division.measured_s / self.division.length_s
+        cpu_s, self._cpu_after_slice = compute_measured_s(before, at_edges, after, measured_share), after
         self._whole_cpu_s.append(server_processes.sum_used_s(before, after))
         self.slices.append(
             Slice(turn=turn, place=place, kept=False, sent=event.sent, cpu_s=cpu_s, others_cpu_s=sum(others_s))
@@ -671,13 +672,18 @@ def stands_a_witness(settings: Settings) -> bool:
     return settings.arrivals != "closed" and settings.workload != "chat"
 
 
-def compute_measured_s(before: Mapping[int, ProcessCpu], at_edges: Edges, after: Mapping[int, ProcessCpu]) -> float:
+def compute_measured_s(
+    before: Mapping[int, ProcessCpu], at_edges: Edges, after: Mapping[int, ProcessCpu], measured_share: float
+) -> float:
     """Return the CPU seconds that a server used in the measured part of a slice: all that it used between the readings
-    around the slice, without what its processes used outside of that part. Pure."""
+    around the slice, without what its processes used outside of that part. Of processes that began or ended meanwhile,
+    which were not read at the part's edges, it is the part's share of the slice. Pure."""
     own_before_s = {pid: cpu.own_s for pid, cpu in before.items()}
     own_after_s = {pid: cpu.own_s for pid, cpu in after.items()}
     outside_s = sum_own_used_s(own_before_s, at_edges.start) + sum_own_used_s(at_edges.end, own_after_s)
-    return server_processes.sum_used_s(before, after) - outside_s
+    used_s = server_processes.sum_used_s(before, after)
+    of_others_s = used_s - sum_own_used_s(own_before_s, own_after_s)
+    return used_s - outside_s - of_others_s * (1 - measured_share)
 
 
 def sum_own_used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
