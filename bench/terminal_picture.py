@@ -20,7 +20,7 @@ from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.table import draw_scenario
 from netdyno.store import read
 
-COLUMNS = 82
+COLUMNS = 80
 
 
 def draw(run: str, command: str) -> str:
