@@ -50,10 +50,7 @@ Audit verification_of_messages(const Figures& figures) {
 /// Which statuses came, where some were not expected: a 429 is another fault than a 500.
 std::string by_status(const Figures& figures) {
   if (figures.messages.unexpected == 0 || figures.statuses.empty()) return {};
-  std::string text;
-  for (const auto& [status, count] : figures.statuses)
-    text += fmt::format("{}{}: {}", text.empty() ? " (by status " : ", ", status, count);
-  return text + ")";
+  return fmt::format(" (by status {})", list_statuses(figures));
 }
 
 Audit verification(const LoadPlan& plan, const Figures& figures) {
@@ -312,6 +309,13 @@ bool is_note(const Audit& audit) {
 
 bool believed(const LoadPlan& plan, const std::vector<Audit>& audits) {
   return std::ranges::all_of(audits, [&](const Audit& audit) { return audit.passed || at_its_limit(plan, audit); });
+}
+
+std::string list_statuses(const Figures& figures) {
+  std::string text;
+  for (const auto& [status, count] : figures.statuses)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", status, count);
+  return text;
 }
 
 std::vector<Audit> audit(const LoadPlan& plan, const Measurement& measurement) {

@@ -26,6 +26,9 @@ bool believed(const LoadPlan& plan, const std::vector<Audit>& audits);
 /// Whether an audit that passed says something that a person should know all the same.
 bool is_note(const Audit& audit);
 
+/// The statuses of http replies with their counts, such as "200: 30, 302: 10"; empty without any.
+std::string list_statuses(const Figures& figures);
+
 /// All checks that can be made from the generator's own figures. A pure function.
 std::vector<Audit> audit(const LoadPlan& plan, const Measurement& measurement);
 

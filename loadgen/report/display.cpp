@@ -101,13 +101,9 @@ std::string replies_text(const LoadPlan& plan, const Figures& figures) {
   std::string text =
       fmt::format("replies       {}as expected {}, others {}, without an answer {}, of {} due; resent {}\n",
                   counted_over(plan), m.received, m.unexpected, m.lost(), m.due, m.resent);
-  std::string statuses;
   std::uint64_t redirects = 0;
-  for (const auto& [status, count] : figures.statuses) {
-    statuses += fmt::format("{}{}: {}", statuses.empty() ? "" : ", ", status, count);
-    redirects += status / 100 == 3 ? count : 0;
-  }
-  if (!statuses.empty()) text += fmt::format("status        {}\n", statuses);
+  for (const auto& [status, count] : figures.statuses) redirects += status / 100 == 3 ? count : 0;
+  if (!figures.statuses.empty()) text += fmt::format("status        {}\n", list_statuses(figures));
   if (redirects > 0) text += fmt::format("redirects     {}, none of which is followed\n", redirects);
   return text + faults_text(figures);
 }
