@@ -213,7 +213,9 @@ def test_each_audit_is_reported_with_what_follows_from_it() -> None:
     assert rows["generator"][:2] == ("instrument", "figures are bounds, for every contestant")
 
 
-def test_a_name_is_not_found_within_a_word() -> None:
-    assert report.split_at_name("Take a: it is", "a") == ("Take ", "a", ": it is")
-    assert report.split_at_name("go-net, then go.", "go") == ("go-net, then ", "go", ".")
-    assert report.split_at_name("Take b", "a") == ("Take b", "", "")
+def test_a_name_stands_out_where_it_is_a_word_and_no_word_breaks_at_its_hyphen() -> None:
+    assert report.mark_up("Take a: a is", "a") == "Take <strong>a</strong>: a is"
+    assert report.mark_up("go-net, then go.", "go") == '<span class="whole">go-net</span>, then <strong>go</strong>.'
+    assert report.mark_up("Take b", "a") == "Take b"
+    assert report.mark_up("a < b-c") == 'a &lt; <span class="whole">b-c</span>'
+    assert report.mark_up("Take my app (2), or", "my app (2)") == "Take <strong>my app (2)</strong>, or"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 from jinja2 import Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from msgspec.structs import replace
 
 from netdyno.analysis.found.compare import SideBySide
@@ -147,7 +147,7 @@ def _load_template() -> Template:
         pinning=surroundings.describe_pinning,
         entry=surroundings.format_entry,
         share=quantities.share,
-        split_at_name=split_at_name,
+        mark_up=mark_up,
     )
     environment.globals.update(
         light=Markup(theme.declare_colours(theme.LIGHT, theme.HEAT_LIGHT)),
@@ -170,11 +170,16 @@ def _load_template() -> Template:
     return environment.get_template("page.html.j2")
 
 
-def split_at_name(text: str, name: str) -> tuple[str, str, str]:
-    """Return what stands before a name in a text, the name, and what stands after it: as str.partition, but no other
-    word has the name in it."""
-    found = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)
-    return (text[: found.start()], name, text[found.end() :]) if found else (text, "", "")
+def mark_up(text: str, name: str = "") -> Markup:
+    """Return a text in which a name stands out where it comes first as a word, and no word is broken at a hyphen, as
+    most names have one."""
+    word = rf"(?<![\w-])(?:{re.escape(name)}(?![\w-])|[\w-]+)" if name else r"[\w-]+"
+    parts = list[Markup]()
+    for part in re.split(f"({word})", text):
+        stands_out = bool(name) and part == name and Markup("<strong>") not in parts
+        shown = (Markup("<strong>"), escape(part), Markup("</strong>")) if stands_out else (escape(part),)
+        parts += (Markup('<span class="whole">'), *shown, Markup("</span>")) if "-" in part else shown
+    return Markup("").join(parts)
 
 
 def _fill_in_rows(figures: AllFigures, room: int) -> Markup:
