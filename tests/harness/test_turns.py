@@ -14,10 +14,10 @@ import pytest
 
 from netdyno.analysis.notices import retries
 from netdyno.measure.audits import turn_audits as turn_audits
-from netdyno.measure.machine import cpu_share, server_proc, server_processes
+from netdyno.measure.machine import cpu_share, server_proc
 from netdyno.measure.machine.foreign_programs import ForeignPrograms, ForeignTime
 from netdyno.measure.machine.pinning import may_run_realtime
-from netdyno.measure.machine.server_processes import ProcessCpu
+from netdyno.measure.machine.server_processes import Edges, ProcessCpu, compute_measured_s
 from netdyno.measure.run import runner
 from netdyno.measure.run.interrupts import Interrupted, raise_on_signals
 from netdyno.measure.trial import load as generate
@@ -26,10 +26,9 @@ from netdyno.measure.trial.prepared import record_skip
 from netdyno.measure.trial.turns import (
     PAUSE,
     Contender,
-    Edges,
     add_observations,
-    compute_measured_s,
     judge_together,
+    read_own_cpu_at,
     run_in_turns,
     stands_a_witness,
 )
@@ -650,16 +649,17 @@ def test_the_cpu_of_a_slice_is_read_at_the_edges_of_its_measured_part(
     contestant: Contestant, context: TrialContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun_s, read_s = list[float](), list[float]()
-    announce, read_own = Contender._announce_slice, server_processes.read_own_cpu_s
+    announce, read_own_at = Contender._announce_slice, read_own_cpu_at
 
     def note_beginning(contender: Contender) -> float:
         begun_s.append(announce(contender))
         read_s.clear()
         return begun_s[-1]
 
-    def note_reading(pids: Sequence[int]) -> dict[int, float]:
+    def note_reading(moment_s: float, pids: Sequence[int]) -> dict[int, float]:
+        read = read_own_at(moment_s, pids)
         read_s.append(time.monotonic())
-        return read_own(pids)
+        return read
 
     def wait_end(contender: Contender) -> generate.LoadEvent:
         assert len(read_s) in (0, 2), "none in the warm-up, and both before the wait for the last answers"
@@ -669,7 +669,7 @@ def test_the_cpu_of_a_slice_is_read_at_the_edges_of_its_measured_part(
 
     wait_slice_end = Contender._wait_slice_end
     monkeypatch.setattr(Contender, "_announce_slice", note_beginning)
-    monkeypatch.setattr(server_processes, "read_own_cpu_s", note_reading)
+    monkeypatch.setattr("netdyno.measure.trial.turns.read_own_cpu_at", note_reading)
     monkeypatch.setattr(Contender, "_wait_slice_end", wait_end)
     monkeypatch.setattr("netdyno.measure.trial.turns.compute_measured_s", lambda *_: 0.001)
     for trial in run(contestant, context, "good", "good"):

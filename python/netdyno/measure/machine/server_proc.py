@@ -269,15 +269,13 @@ def read_file(path: str) -> bytes:
 
 
 def compute_observation(
-    before: ServerReading, late: ServerReading | None, after: ServerReading, totals: dict[str, int], main: int = 0
+    before: ServerReading, after: ServerReading, totals: dict[str, int], main: int = 0
 ) -> ServerObservation:
-    """Return the figures of the window between `before` and `after`. Pure.
+    """Return the figures of the time between two readings. Pure.
 
-    The counters of a thread that ended before `after` are gone with it; its last values are those of `late`, a reading
-    made shortly before the window's end (a thread per connection ends with its connection, right after the window).
-    Where only some threads were read, those beside the main one, `main`, stand for all others."""
-    tasks = {**before.tasks, **(late.tasks if late else {}), **after.tasks}
-    seen_again = {*(late.tasks if late else {}), *after.tasks}
+    The counters of a thread that ended before `after` are gone with it. Where only some threads were read, those beside
+    the main one, `main`, stand for all others."""
+    tasks = {**before.tasks, **after.tasks}
     used = {tid: _subtract_task(before.tasks.get(tid), last) for tid, last in tasks.items()}
     threads = max(before.threads, after.threads)
     sampled = len(tasks) if main and len(tasks) < threads else 0
@@ -299,8 +297,26 @@ def compute_observation(
         window_s=after.at_s - before.at_s,
         harness_cpu_s=after.harness_cpu_s - before.harness_cpu_s,
         totals=totals,
-        threads_unread=len(before.tasks.keys() - seen_again),
+        threads_unread=len(before.tasks.keys() - after.tasks.keys()),
         threads_sampled=sampled,
+    )
+
+
+def cut(
+    whole: ServerObservation, *, part: float, cpu_s: float, window_s: float, harness_cpu_s: float
+) -> ServerObservation:
+    """Return the figures of a part of the time of an observation: of its CPU seconds those that were read, of what is
+    counted its share. Pure."""
+    user_share = whole.cpu_user_s / whole.cpu_s if whole.cpu_s else 0.0
+    return msgspec.structs.replace(
+        whole,
+        cpu_user_s=cpu_s * user_share,
+        cpu_system_s=cpu_s * (1 - user_share),
+        voluntary_switches=round(whole.voluntary_switches * part),
+        involuntary_switches=round(whole.involuntary_switches * part),
+        run_queue_wait_s=whole.run_queue_wait_s * part,
+        window_s=window_s,
+        harness_cpu_s=harness_cpu_s,
     )
 
 

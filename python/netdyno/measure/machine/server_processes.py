@@ -72,6 +72,13 @@ class ProcessCpu(NamedTuple):
     reaped_s: float = 0.0
 
 
+class Edges(NamedTuple):
+    """The CPU seconds of each process of a server at the two ends of what is measured."""
+
+    start: dict[int, float]
+    end: dict[int, float]
+
+
 class ProcessMemory(NamedTuple):
     """The kernel's texts on the memory of a process: /proc/PID/status and /proc/PID/smaps_rollup."""
 
@@ -160,9 +167,29 @@ def sum_readings(taken: FamilySnapshot) -> ServerReading:
     )
 
 
+def compute_measured_s(
+    before: Mapping[int, ProcessCpu], at_edges: Edges, after: Mapping[int, ProcessCpu], measured_share: float
+) -> float:
+    """Return the CPU seconds that a server used in the measured part of a slice: all that it used between the readings
+    around the slice, without what its processes used outside of that part. Of processes that began or ended meanwhile,
+    which were not read at the part's edges, it is the part's share of the slice. Pure."""
+    own_before_s = {pid: cpu.own_s for pid, cpu in before.items()}
+    own_after_s = {pid: cpu.own_s for pid, cpu in after.items()}
+    outside_s = sum_own_used_s(own_before_s, at_edges.start) + sum_own_used_s(at_edges.end, own_after_s)
+    used_s = sum_used_s(before, after)
+    of_others_s = used_s - sum_own_used_s(own_before_s, own_after_s)
+    return used_s - outside_s - of_others_s * (1 - measured_share)
+
+
+def sum_own_used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """Return the CPU seconds that processes used between two readings. One that has ended cannot be read and counts 0.
+    Pure."""
+    return sum(max(0.0, after[pid] - read_s) for pid, read_s in before.items() if pid in after)
+
+
 def compute_used_s(before: FamilySnapshot, after: FamilySnapshot) -> float:
     """Return the CPU seconds that a server used between two readings. Pure."""
-    return sum_used_s(_list_cpu(before), _list_cpu(after))
+    return sum_used_s(list_cpu(before), list_cpu(after))
 
 
 def sum_used_s(first: Mapping[int, ProcessCpu], last: Mapping[int, ProcessCpu]) -> float:
@@ -181,7 +208,8 @@ KEEPER = 0
 """The key of what a keeper has reaped."""
 
 
-def _list_cpu(taken: FamilySnapshot) -> Mapping[int, ProcessCpu]:
+def list_cpu(taken: FamilySnapshot) -> Mapping[int, ProcessCpu]:
+    """Return the CPU seconds of each process of a snapshot. Pure."""
     used = {pid: ProcessCpu(used_s) for pid, used_s in taken.unread_cpu_s.items()} | {
         KEEPER: ProcessCpu(0.0, taken.orphans_s)
     }

@@ -14,7 +14,7 @@ import select
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from typing import NamedTuple, Self
+from typing import Self
 
 import msgspec
 
@@ -25,7 +25,7 @@ from netdyno.measure.machine.foreign_programs import ForeignPrograms, ForeignTim
 from netdyno.measure.machine.links.network import MACHINE
 from netdyno.measure.machine.pinning import count_server_cores, keep_punctual
 from netdyno.measure.machine.process import LineReader, Process, TrialError
-from netdyno.measure.machine.server_processes import ProcessCpu
+from netdyno.measure.machine.server_processes import Edges, ProcessCpu, compute_measured_s
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.command import build_server_command
 from netdyno.measure.trial.context import TrialContext
@@ -203,13 +203,6 @@ class SliceReading(msgspec.Struct, frozen=True):
     kernel_after: server_proc.Kernel
 
 
-class Edges(NamedTuple):
-    """The CPU seconds of each process of a server at the two ends of the measured part of a slice."""
-
-    start: dict[int, float]
-    end: dict[int, float]
-
-
 class Contender:
     """A contestant with its own load, beside the others of its group."""
 
@@ -343,7 +336,7 @@ class Contender:
         if self._has_begun:
             self._charge_later(self.read_server_cpu())
             self.watch.window_end()
-            self.watch.read_what_takes_long()
+            self.watch.generator_ended()
         self._result = self.load.finish()
 
     def end_server(self) -> None:
@@ -465,14 +458,10 @@ class Contender:
         measured_s, later_s = (sum(getattr(slice_, name) for slice_ in kept) for name in ("cpu_s", "later_cpu_s"))
         whole_s = sum(whole_s for whole_s, slice_ in zip(self._whole_cpu_s, self.slices, strict=True) if slice_.kept)
         cpu_s = max(measured_s + part_of_kept * later_s, part_of_kept * (whole_s + later_s) / DEAREST_BEGINNING)
-        user_share = whole.cpu_user_s / whole.cpu_s if whole.cpu_s else 0.0
-        return msgspec.structs.replace(
+        return server_proc.cut(
             whole,
-            cpu_user_s=cpu_s * user_share,
-            cpu_system_s=cpu_s * (1 - user_share),
-            voluntary_switches=round(whole.voluntary_switches * part),
-            involuntary_switches=round(whole.involuntary_switches * part),
-            run_queue_wait_s=whole.run_queue_wait_s * part,
+            part=part,
+            cpu_s=cpu_s,
             window_s=load.plan.duration_s,
             harness_cpu_s=sum(reading.harness_s for reading in self._read_in_kept()),
         )
@@ -670,23 +659,3 @@ def stands_a_witness(settings: Settings) -> bool:
     """Whether a witness, a thread that wakes each millisecond on the generator's cores, changes nothing that is
     measured: it does in a closed loop and in a room (docs/adr/turns.md). Pure."""
     return settings.arrivals != "closed" and settings.workload != "chat"
-
-
-def compute_measured_s(
-    before: Mapping[int, ProcessCpu], at_edges: Edges, after: Mapping[int, ProcessCpu], measured_share: float
-) -> float:
-    """Return the CPU seconds that a server used in the measured part of a slice: all that it used between the readings
-    around the slice, without what its processes used outside of that part. Of processes that began or ended meanwhile,
-    which were not read at the part's edges, it is the part's share of the slice. Pure."""
-    own_before_s = {pid: cpu.own_s for pid, cpu in before.items()}
-    own_after_s = {pid: cpu.own_s for pid, cpu in after.items()}
-    outside_s = sum_own_used_s(own_before_s, at_edges.start) + sum_own_used_s(at_edges.end, own_after_s)
-    used_s = server_processes.sum_used_s(before, after)
-    of_others_s = used_s - sum_own_used_s(own_before_s, own_after_s)
-    return used_s - outside_s - of_others_s * (1 - measured_share)
-
-
-def sum_own_used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
-    """Return the CPU seconds that processes used between two readings. One that has ended cannot be read and counts 0.
-    Pure."""
-    return sum(max(0.0, after[pid] - read_s) for pid, read_s in before.items() if pid in after)

@@ -1,4 +1,8 @@
-"""Read the server as the generator announces its window, so that both cover the same time."""
+"""Read the server as the generator announces its window, so that both cover the same time.
+
+At the two ends of the window only the clocks of its processes and the kernel's counters are read: where no core is to
+spare, each reading stops the server or the load. What takes longer is read before and after, and the window is charged
+with its share of it, by the CPU that the server used."""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,14 +19,19 @@ from netdyno.measure.machine import control_group, cpu_users, server_proc, serve
 from netdyno.measure.machine import cpu_share as cores
 from netdyno.measure.machine.control_group import ControlGroup
 from netdyno.measure.machine.process import GoneServerError, TrialError
-from netdyno.measure.machine.server_processes import Family, FamilySnapshot, Origin
+from netdyno.measure.machine.server_processes import Edges, Family, FamilySnapshot, Origin
 from netdyno.measure.machine.socket_holders import find_client_holders, find_elsewhere
 from netdyno.measure.trial.load import LoadListener
 from netdyno.model.observation import MachineObservation, QuotaUse, ServerObservation
 from netdyno.model.options import Settings
 
-LATE_READING_S = 0.02
-"""The time before the end of the window at which the threads are read once more (server_proc.compute_observation)."""
+AHEAD_S = 0.025
+"""The time before the window at which the threads are read, in which a load settles again
+(docs/measurements/slices.md). Of fifty threads that takes more than 1 ms: at both ends of a window of 0.6 s it raised
+their p99 by a quarter."""
+SETTLED_S = 0.01
+"""The time after the window at which they are read again, when the last replies have come. The load then still has its
+connections (trial.LINGER), and a server with a thread for each its threads."""
 
 
 REHEARSAL_S = 0.1
@@ -52,6 +62,15 @@ class WindowLostError(Exception):
     def __init__(self, machine: MachineObservation) -> None:
         super().__init__()
         self.machine = machine
+
+
+class End(NamedTuple):
+    """One end of a window: the CPU seconds so far of each process of the server that was known before, and of the
+    harness."""
+
+    at_s: float
+    own_s: dict[int, float]
+    harness_s: float
 
 
 class Watch(LoadListener):
@@ -89,11 +108,13 @@ class Watch(LoadListener):
         self._rss_peak_bytes = 0
         self._file_bytes = self._read_memory_files()
         self._before: FamilySnapshot | None = None
-        self._late: FamilySnapshot | None = None
+        self._begin: End | None = None
+        self._end: End | None = None
         self._after: FamilySnapshot | None = None
         self._scan_at = float("inf")
         self._rehearse_at = float("inf")
-        self._late_at = float("inf")
+        self._read_ahead_at = float("inf")
+        self._read_after_at = float("inf")
         self._own: tuple[int, ...] | None = None
         self._machine: list[cores.MachineSnapshot] = []
         self._cores = os.sched_getaffinity(0)  # within the window this process may have fewer (pinning.keep_punctual)
@@ -107,22 +128,21 @@ class Watch(LoadListener):
         self._kernel = [self.take_kernel()]
 
     def connected(self) -> None:
-        """Schedule a scan and the rehearsal: the load begins within milliseconds, with its warm-up."""
+        """Schedule a scan, the rehearsal and the reading ahead: the load begins within milliseconds, with its
+        warm-up."""
         now = time.monotonic()
         self._rehearse_at = now + self._settings.warmup_s - REHEARSAL_S
+        if self._settings.warmup_s >= AHEAD_S:
+            self._read_ahead_at = now + self._settings.warmup_s - AHEAD_S
         if self._endpoint and self._scan_s <= MOST_OF_A_WARMUP * self._settings.warmup_s:
             self._scan_at = now + SCAN_AFTER_S
 
     def window_start(self) -> None:
-        self._scan_at = self._rehearse_at = float("inf")
-        self._before = self._take()
-        self._read_quota_use()
-        self._kernel.append(self.take_kernel())
-        self._machine.append(self._take_machine())
-        began_s = self._before.read[self._origin.first].at_s
-        if sum(len(snapshot.tasks) for snapshot in self._before.read.values()) > 1:
-            self._late_at = began_s + self._settings.duration_s - LATE_READING_S
-        self._look_at = began_s + LOOK_EVERY_S
+        self._scan_at = self._rehearse_at = self._read_ahead_at = float("inf")
+        if self._before is None:
+            self._read_ahead()
+        self._begin = self._read_end()
+        self._plan_look(self._begin.at_s + LOOK_EVERY_S)
 
     def maybe_take(self) -> None:
         """Take the readings that are due now. Raises WindowLostError."""
@@ -130,7 +150,7 @@ class Watch(LoadListener):
         if now >= self._look_at:
             began_s = time.process_time()
             observed = cores.compute_observation(self._machine[0], self._take_machine(), self._cores)
-            self._look_at = now + max(LOOK_EVERY_S, (time.process_time() - began_s) / LOOK_SHARE)
+            self._plan_look(now + max(LOOK_EVERY_S, (time.process_time() - began_s) / LOOK_SHARE))
             if observed is not None and self._is_lost(observed):
                 raise WindowLostError(observed)
         if now >= self._scan_at:
@@ -141,25 +161,25 @@ class Watch(LoadListener):
             self._take()
             self.take_kernel()
             self._take_machine()
-        if now >= self._late_at and self._after is None:
-            self._late = self._take()
-            self._late_at = float("inf")
+        if now >= self._read_ahead_at:
+            self._read_ahead_at = float("inf")
+            self._read_ahead()
+        if now >= self._read_after_at:
+            self._read_after()
 
     def window_end(self) -> None:
-        self._after = self._take(partial(server_processes.take_last, origin=self._origin))
-        self._read_quota_use()
-        self._kernel.append(self.take_kernel())
-        self._machine.append(self._take_machine())
-        if len(self._after.read) > 1:
-            self._rss_peak_bytes = self._read_peak_memory()
-        self._late_at = self._look_at = float("inf")
+        self._end = self._read_end()
+        self._look_at = float("inf")
+        self._read_after_at = self._end.at_s + SETTLED_S
 
     def generator_ended(self) -> None:
         """End the window at the latest now. The last replies of a closed loop come within microseconds of its end, and
         the generator may exit before it announces that."""
-        if self._before is not None and self._after is None:
+        if self._begin is not None and self._end is None:
             self.window_end()
-        if self._after is not None:
+        if self._end is not None:
+            if self._after is None:
+                self._read_after()
             self._kernel.append(self.take_kernel())
             self.read_what_takes_long()
 
@@ -170,21 +190,34 @@ class Watch(LoadListener):
         self._file_bytes = max(self._file_bytes, self._read_memory_files())
 
     def next_wait(self, deadline: float) -> float:
-        return super().next_wait(min(deadline, self._scan_at, self._rehearse_at, self._late_at, self._look_at))
+        return super().next_wait(min(deadline, *self._moments()))
 
     def observation(self, totals: dict[str, int]) -> ServerObservation:
         """Return the server's figures over the window. Raises TrialError when the load announced no window."""
-        if self._before is None or self._after is None or self._family is None:
+        begin, end = self._begin, self._end
+        if self._before is None or self._after is None or self._family is None or begin is None or end is None:
             raise TrialError("the load program did not announce its window on --events-fd")
         before, after = server_processes.sum_readings(self._before), server_processes.sum_readings(self._after)
-        late = server_processes.sum_readings(self._late) if self._late else None
         used_s = server_processes.compute_used_s(self._before, self._after)
-        observed = server_proc.compute_observation(
+        whole = server_proc.compute_observation(
             before,
-            late,
             msgspec.structs.replace(after, cpu_s=before.cpu_s + used_s),
             totals,
             self._origin.first if self._family.is_sample else 0,
+        )
+        window_s = end.at_s - begin.at_s
+        cpu_s = server_processes.compute_measured_s(
+            server_processes.list_cpu(self._before),
+            Edges(begin.own_s, end.own_s),
+            server_processes.list_cpu(self._after),
+            window_s / (end.at_s - min(before.at_s, begin.at_s)) if window_s > 0 else 1.0,
+        )
+        observed = server_proc.cut(
+            whole,
+            part=cpu_s / used_s if used_s > 0 else 1.0,
+            cpu_s=cpu_s,
+            window_s=window_s,
+            harness_cpu_s=end.harness_s - begin.harness_s,
         )
         # A server can have the kernel forget its peak (/proc/PID/clear_refs, proc(5)): the most that was read counts.
         read_bytes = self._rss_peak_bytes or max(before.rss_peak_bytes, observed.rss_peak_bytes)
@@ -240,6 +273,36 @@ class Watch(LoadListener):
     def origin(self) -> Origin:
         """The processes whose descendants serve, as far as is known now."""
         return self._origin
+
+    def _moments(self) -> tuple[float, ...]:
+        """Return the moments at which readings are due."""
+        return self._scan_at, self._rehearse_at, self._read_ahead_at, self._look_at, self._read_after_at
+
+    def _plan_look(self, moment: float) -> None:
+        """Plan to look at the cores: shortly before the window's end no more, but again if that does not come."""
+        assert self._begin is not None
+        overdue_at = self._begin.at_s + self._settings.duration_s + LOOK_EVERY_S
+        saves_time = moment + 2 * LOOK_EVERY_S <= overdue_at
+        self._look_at = moment if saves_time else max(moment, overdue_at)
+
+    def _read_ahead(self) -> None:
+        self._before = self._take()
+        self._read_quota_use()
+        self._machine.append(self._take_machine())
+
+    def _read_end(self) -> End:
+        """Read what must be of the same time as the load's own figures: in 0.2 ms, whatever the server's threads."""
+        end = End(time.monotonic(), server_processes.read_own_cpu_s(self.family.pids), time.process_time())
+        self._kernel.append(self.take_kernel())
+        return end
+
+    def _read_after(self) -> None:
+        self._read_after_at = float("inf")
+        self._after = self._take(partial(server_processes.take_last, origin=self._origin))
+        self._read_quota_use()
+        self._machine.append(self._take_machine())
+        if len(self._after.read) > 1:
+            self._rss_peak_bytes = self._read_peak_memory()
 
     def _read_quota_use(self) -> None:
         self._quota_uses.append(self._group.read_quota_use() if self._group else None)
