@@ -26,6 +26,7 @@ from netdyno.measure.trial.prepared import record_skip
 from netdyno.measure.trial.turns import (
     PAUSE,
     Contender,
+    SliceReading,
     add_observations,
     judge_together,
     read_own_cpu_at,
@@ -38,11 +39,12 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad, MachineObservation, Neighbour
 from netdyno.model.options import Settings
 from netdyno.model.run import Run
-from netdyno.model.trial import Trial
+from netdyno.model.trial import Slice, Trial
 from netdyno.present.prose import retries as retries_words
 from netdyno.question import side_by_side
 from netdyno.question.plan import Cell
 from netdyno.store import read, schema
+from tests.support.builders import made_load
 from tests.support.builders.made_blocks import Silent
 from tests.support.fixtures import FAKES, PYTHON
 from tests.support.patience import PATIENCE_S
@@ -684,6 +686,37 @@ def test_neither_the_beginning_of_a_slice_costs_cpu_nor_the_wait_for_its_last_an
     after = {1: ProcessCpu(2.0, reaped_s=5.25), 3: ProcessCpu(0.125)}
     edges = Edges({1: 1.25, 2: 5.0}, {1: 1.75})
     assert compute_measured_s(before, edges, after, 0.75) == 0.5 + 0.75 * (0.25 + 0.125)
+
+
+def test_what_the_kernel_counts_in_a_slice_is_charged_by_the_share_of_its_measured_messages() -> None:
+    """Over whole slices an echo had 2.4 segments per message. The softirqs were those of all contestants together."""
+    contender = Contender.__new__(Contender)
+    contender.slices = [
+        Slice(turn=0, place=0, kept=kept, sent=sent, cpu_s=0.1, others_cpu_s=0.0)
+        for kept, sent in ((True, 200), (False, 1000))
+    ]
+    contender._readings = [
+        SliceReading(0.0, 0.0, _stat(100), _stat(100 + ticks), _kernel(10, 0), _kernel(10 + segments, timeouts))
+        for ticks, segments, timeouts in ((40, 400, 1), (90, 9000, 9))
+    ]
+    contender._kernel_ready = contender._kernel_warm = _kernel(0, 0)
+    load = made_load.changed(made_load.load(), "requests.sent", 150)
+    counted = contender._count_kernel(load)
+    assert (counted["OutSegs"], counted["TCPTimeouts"], counted["InSegs"]) == (300, 1, 0)
+    of_all = MachineObservation(
+        cores=1, window_s=1.0, steal_s=0.0, own_s=0.5, foreign_s=0.0, switches=0, softirq_s={0: 5.0}
+    )
+    selected = contender._select_softirqs(load, of_all)
+    assert selected == msgspec.structs.replace(of_all, softirq_s={0: pytest.approx(0.75 * 0.4)})
+
+
+def _stat(softirq_ticks: int) -> str:
+    return f"cpu  0 0 0 0 0 0 0 0\ncpu0 7 0 7 7 0 0 {softirq_ticks} 0\nintr 1\n"
+
+
+def _kernel(segments: int, timeouts: int) -> server_proc.Kernel:
+    text = f"TcpExt: TCPTimeouts\nTcpExt: {timeouts}\nTcp: InSegs OutSegs\nTcp: 5 {segments}\n"
+    return server_proc.Kernel(text, None)
 
 
 def test_where_turns_are_off_each_is_alone(contestant: Contestant, tmp_path: Path, fake_build: Path) -> None:

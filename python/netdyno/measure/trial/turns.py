@@ -12,6 +12,7 @@ import os
 import random
 import select
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Self
@@ -194,11 +195,13 @@ class SlicedLoad:
 
 
 class SliceReading(msgspec.Struct, frozen=True):
-    """The readings around one slice: the wait for its last answers after its end, the CPU of the harness, and the
-    kernel's counters."""
+    """The readings around one slice: the wait for its last answers after its end, the CPU of the harness, and what the
+    kernel counts of the cores (/proc/stat) and of the network."""
 
     overrun_s: float
     harness_s: float
+    stat_before: str
+    stat_after: str
     kernel_before: server_proc.Kernel
     kernel_after: server_proc.Kernel
 
@@ -289,13 +292,16 @@ class Contender:
         """Take the slice at this place of a turn; return whether it took place."""
         before, rivals_before = self.read_server_cpu(), [contender.read_cpu() for contender in rivals]
         self._charge_later(before)
-        kernel = self.watch.take_kernel()
+        stat, kernel = cpu_share.read_stat(), self.watch.take_kernel()
         harness_s = time.process_time()
         began_s = time.monotonic()
         event, at_edges = self._make_measured_slice(before)
         over_s = time.monotonic() - began_s - AHEAD_NS / 1e9 - self.division.length_s
         harness_s = time.process_time() - harness_s
-        self._readings.append(SliceReading(max(0.0, over_s), harness_s, kernel, self.watch.take_kernel()))
+        kernel_after = self.watch.take_kernel()
+        self._readings.append(
+            SliceReading(max(0.0, over_s), harness_s, stat, cpu_share.read_stat(), kernel, kernel_after)
+        )
         after = self.read_server_cpu()
         others_s = [
             server_processes.sum_used_s(read, contender.read_cpu())
@@ -317,6 +323,11 @@ class Contender:
         if self.slices:
             later_s = server_processes.sum_used_s(self._cpu_after_slice, now)
             self.slices[-1] = msgspec.structs.replace(self.slices[-1], later_cpu_s=later_s)
+
+    def compute_steal_s(self, cores: Collection[int]) -> float:
+        """Return what the hypervisor took of these cores during the last slice."""
+        reading = self._readings[-1]
+        return cpu_share.compute_steal_s(reading.stat_before, reading.stat_after, cores)
 
     def note_foreign(self, foreign: ForeignTime) -> None:
         """Note what took a core during the last slice, if nothing noted before did for as long."""
@@ -388,7 +399,8 @@ class Contender:
             *self._audit_rotation(observed),
         )
         reported = observed if self._ready.observed else None
-        measured = TrialMeasurements(self._result, reported, turns.machine, self._count_kernel(), None, judged)
+        machine, kernel = self._select_softirqs(self._result, turns.machine), self._count_kernel(self._result)
+        measured = TrialMeasurements(self._result, reported, machine, kernel, None, judged)
         return self._add_slices(conclude(prepared, measured, seconds))
 
     def _add_slices(self, trial: Trial) -> Trial:
@@ -453,8 +465,7 @@ class Contender:
         kept = [slice_ for slice_ in self.slices if slice_.kept]
         sent = sum(slice_.sent for slice_ in self.slices)
         part = load.requests.sent / sent if sent else 0.0
-        sent_kept = sum(slice_.sent for slice_ in kept)
-        part_of_kept = load.requests.sent / sent_kept if sent_kept else 0.0
+        part_of_kept = self._compute_measured_part(load)
         measured_s, later_s = (sum(getattr(slice_, name) for slice_ in kept) for name in ("cpu_s", "later_cpu_s"))
         whole_s = sum(whole_s for whole_s, slice_ in zip(self._whole_cpu_s, self.slices, strict=True) if slice_.kept)
         cpu_s = max(measured_s + part_of_kept * later_s, part_of_kept * (whole_s + later_s) / DEAREST_BEGINNING)
@@ -466,15 +477,33 @@ class Contender:
             harness_cpu_s=sum(reading.harness_s for reading in self._read_in_kept()),
         )
 
-    def _count_kernel(self) -> dict[str, int]:
-        """Return the counters over the slices that were kept, and as `setup.<name>` over connects and warm-up."""
-        counted: dict[str, int] = {}
+    def _compute_measured_part(self, load: LoadResult) -> float:
+        """Return the share of the messages of the kept slices that were sent in their measured parts."""
+        sent = sum(slice_.sent for slice_ in self.slices if slice_.kept)
+        return load.requests.sent / sent if sent else 0.0
+
+    def _count_kernel(self, load: LoadResult) -> dict[str, int]:
+        """Return the counters over the measured parts of the slices that were kept, by their share of the messages, and
+        as `setup.<name>` over connects and warm-up. What was counted at all is at least 1."""
+        counted = Counter[str]()
         for reading in self._read_in_kept():
-            before, after = reading.kernel_before.counters(), reading.kernel_after.counters()
-            for name, value in server_proc.increase(before, after).items():
-                counted[name] = counted.get(name, 0) + value
+            counted.update(server_proc.increase(reading.kernel_before.counters(), reading.kernel_after.counters()))
+        part = self._compute_measured_part(load)
+        measured = {name: max(round(part * value), min(value, 1)) for name, value in counted.items()}
         setup = server_proc.increase(self._kernel_ready.counters(), self._kernel_warm.counters())
-        return counted | {f"setup.{name}": value for name, value in setup.items()}
+        return measured | {f"setup.{name}": value for name, value in setup.items()}
+
+    def _select_softirqs(self, load: LoadResult, machine: MachineObservation | None) -> MachineObservation | None:
+        """Return the machine's observation, which is of all contestants' slices, with the softirqs of this one's."""
+        if machine is None:
+            return None
+        part = self._compute_measured_part(load)
+        spent_s = dict.fromkeys(machine.softirq_s, 0.0)
+        for reading in self._read_in_kept():
+            before, after = cpu_share.parse_stat(reading.stat_before), cpu_share.parse_stat(reading.stat_after)
+            for core in spent_s:
+                spent_s[core] += part * (after[core].softirq_s - before[core].softirq_s)
+        return msgspec.structs.replace(machine, softirq_s=spent_s)
 
 
 class _MayFail:
@@ -587,11 +616,11 @@ class Turns:
         for tries_left in reversed(range(MOST_TRIES)):
             if begun is None and not self._is_expected:
                 begun = cpu_share.take(self._own_processes)  # of many processes slow, so not within what is judged
-            before, stat_before = foreign.read(), cpu_share.read_stat()
+            before = foreign.read()
             self.seconds += contender.division.length_s
             if not contender.take_slice(turn, place, rivals):
                 return False
-            stolen_s = cpu_share.compute_steal_s(stat_before, cpu_share.read_stat(), self._server_core_numbers)
+            stolen_s = contender.compute_steal_s(self._server_core_numbers)
             contender.note_foreign(foreign.find_longest(before, foreign.read()))
             contender.note_foreign(ForeignTime(PAUSE, stolen_s))
             foreign_s, slice_s = contender.slices[-1].foreign_s, contender.division.length_s
