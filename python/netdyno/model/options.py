@@ -7,7 +7,7 @@ together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -194,6 +194,10 @@ def check_levels(where: str, levels: Mapping[str, type_level]) -> None:
 class Settings(Conditions):
     """The conditions of one cell: those of the scenario with the cell's levels in place. The warm-up includes that of
     the connections."""
+
+    def list_changed(self, names: Iterable[str]) -> list[str]:
+        """Return those of these options whose value is not their default."""
+        return [name for name in names if getattr(self, SCENARIO[name].field) != SCENARIO[name].default]
 
     @property
     def speaks_http(self) -> bool:

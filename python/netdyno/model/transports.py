@@ -28,14 +28,14 @@ SOME_TRANSPORTS_OPTIONS = (
 )
 """Options that exist over some transports only."""
 STREAM_LOAD_OPTIONS = {
-    "nodelay": "on",
-    "write-mode": "gathered",
-    "requests-per-connection": None,
-    "slow-readers": 0,
-    "busy-connections": None,
-    "start": "together",
+    "nodelay",
+    "write-mode",
+    "requests-per-connection",
+    "slow-readers",
+    "busy-connections",
+    "start",
 }
-"""The options of the load that exist only over a stream, with their defaults."""
+"""The options of the load that exist only over a stream."""
 AROUND_THE_SIZE = {"echo": 0, "rpc": 4 + 64, "chat": 4}
 """The most bytes of a message beside its `size`, by workload, as netdyno-load counts them (loadgen/plan/plan.cpp): a
 length, and the fields of a request beside its stamp."""
@@ -133,13 +133,8 @@ def _list_meaningless(transport: Transport, settings: Settings, levels: Collecti
     of_server = {option for option in settings.server if not has_option(transport, option)}
     if not transport.messages:
         return sorted(of_server)
-    varied = {sides_of_factor(factor)[0] for factor in levels} & STREAM_LOAD_OPTIONS.keys()
-    changed = {
-        option
-        for option, default in STREAM_LOAD_OPTIONS.items()
-        if getattr(settings, option.replace("-", "_")) != default
-    }
-    return sorted({str(option) for option in varied} | changed | of_server)
+    varied = {str(sides_of_factor(factor)[0]) for factor in levels} & STREAM_LOAD_OPTIONS
+    return sorted({*varied, *settings.list_changed(STREAM_LOAD_OPTIONS), *of_server})
 
 
 def has_option(transport: Transport, option: str) -> bool:
