@@ -23,6 +23,7 @@ from netdyno.model.options import (
     MACHINE,
     OWN,
     REQUESTS,
+    SCENARIO,
     SERVER,
     SHARED,
     SIDES,
@@ -53,21 +54,29 @@ HAS_FRAMES = ("rpc", "chat")
 READING_LOADS = (
     "arrivals",
     "depth",
-    "round_s",
-    "look_every_s",
+    "round",
+    "look-every",
     "rate",
-    "rate_per_connection",
-    "burst_rate",
-    "write_mode",
-    "write_due",
-    "client_hosts",
-    "requests_per_connection",
-    "busy_connections",
-    "slow_readers",
-    "connect_rate",
+    "rate-per-connection",
+    "burst-rate",
+    "write-mode",
+    "write-due",
+    "client-hosts",
+    "requests-per-connection",
+    "busy-connections",
+    "slow-readers",
+    "connect-rate",
     "start",
 )
 """The conditions of a load with answers to wait for, which clients that read nothing do not have."""
+
+LEAST_CHUNK, CHUNK_OVERHEAD = 32, 128
+"""Bytes of a chunk's data, a stamp and a number, and what it counts beside them (protocol/WIRE.md, Web)."""
+
+Contradictions = Mapping[str, object]
+"""Sentences about options that contradict each other, each with whether it holds. The first that holds is reported."""
+Rules = Mapping[str, Contradictions]
+"""Sentences by what stands before them, which names the key."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -118,20 +127,23 @@ def build(where: str, values: Mapping[str, object], *, has_depth: bool = False) 
 
 
 def _check_whole(where: str, scenario: Scenario, *, has_depth: bool) -> None:
+    """Check all cells for what netdyno-load would refuse in the middle of a run (loadgen/plan/plan.cpp), and for what
+    would mislead."""
     check_capacity(scenario, where)
     check_combinations(where, count_combinations(scenario))
     for levels in combinations(scenario):
-        cell_settings = settings(scenario, levels)
-        _check_loop(where, cell_settings, has_depth=has_depth or "depth" in scenario.factors)
-        _check_burst(where, cell_settings, scenario)
-        _check_first_answer(where, cell_settings, scenario)
-        _check_hosts(where, cell_settings)
-        _check_load(where, cell_settings)
-        _check_requests(where, cell_settings)
-        _check_client(where, cell_settings)
-        _check_processes(f"{where}: key 'client-processes': {cell_settings.client_processes}", cell_settings)
-        _check_link(where, cell_settings, scenario)
-        _check_placement(where, cell_settings)
+        cell = settings(scenario, levels)
+        rules = (
+            *_list_schedule_rules(cell, scenario, has_depth=has_depth or "depth" in scenario.factors).items(),
+            *_list_message_rules(cell).items(),
+            *_list_connection_rules(cell).items(),
+            *_list_program_rules(cell).items(),
+            *_list_link_rules(cell, scenario).items(),
+        )
+        for key, contradictions in rules:
+            for sentence, holds in contradictions.items():
+                if holds:
+                    raise UserError(f"{where}: {key}{sentence}")
 
 
 def replace_load(scenario: Scenario, where: str, connections: int | None, rate: float | None) -> Scenario:
@@ -184,66 +196,190 @@ def flatten_factors(where: str, table: Mapping[str, object]) -> dict[str, object
     return factors
 
 
-def _check_loop(where: str, settings: Settings, *, has_depth: bool) -> None:
-    """Check that an open loop has a rate and no depth, and a closed loop no rate: else it would not run, or mislead."""
-    rates = [
-        key
-        for key, rate in (("rate", settings.rate), ("rate-per-connection", settings.rate_per_connection))
-        if rate is not None
-    ]
-    if settings.arrivals == "closed" and rates:
-        raise UserError(
-            f"{where}: {rates[0]!r} needs arrivals = 'constant' or 'poisson'; a closed loop has no rate of its own"
-        )
-    if settings.arrivals != "closed" and not rates:
-        raise UserError(
-            f"{where}: arrivals = {settings.arrivals!r} needs a 'rate' (messages per second in all) "
-            "or a 'rate-per-connection'"
-        )
-    if settings.look_every_s > 0 and settings.round_s > 0:
-        raise UserError(f"{where}: 'look-every' and 'round': leave one of them out; a look would make the rounds late")
-    if settings.write_due == "joined" and settings.write_mode == "split":
-        raise UserError(f"{where}: 'write-due' = 'joined' and 'write-mode' = 'split': leave one of them out")
-    if len(rates) > 1:
-        raise UserError(f"{where}: 'rate' and 'rate-per-connection' say the same thing twice; leave one of them out")
-    if settings.arrivals != "closed" and settings.round_s > 0:
-        raise UserError(f"{where}: 'round' is for a closed loop; an open loop sends when the schedule says")
-    if settings.arrivals != "closed" and has_depth:
-        raise UserError(f"{where}: 'depth' is for a closed loop; an open loop sends when the schedule says")
+def _list_schedule_rules(cell: Settings, scenario: Scenario, *, has_depth: bool) -> Rules:
+    """List the rules of a loop, a burst (model/burst.py), the metric and several hosts. An open loop has a rate and no
+    depth, and a closed loop no rate: else it would not run, or mislead."""
+    is_open = cell.arrivals != "closed"
+    rates = [key for key in ("rate", "rate-per-connection") if getattr(cell, SCENARIO[key].field) is not None]
+    first_rate = rates[0] if rates else ""
+    rules: dict[str, Contradictions] = {}
+    rules[""] = {
+        f"{first_rate!r} needs arrivals = 'constant' or 'poisson'; a closed loop has no rate of its own": (
+            first_rate and not is_open
+        ),
+        f"arrivals = {cell.arrivals!r} needs a 'rate' (messages per second in all) or a 'rate-per-connection'": (
+            is_open and not rates
+        ),
+        "'look-every' and 'round': leave one of them out; a look would make the rounds late": (
+            cell.look_every_s > 0 and cell.round_s > 0
+        ),
+        "'write-due' = 'joined' and 'write-mode' = 'split': leave one of them out": (
+            cell.write_due == "joined" and cell.write_mode == "split"
+        ),
+        "'rate' and 'rate-per-connection' say the same thing twice; leave one of them out": len(rates) > 1,
+        "'round' is for a closed loop; an open loop sends when the schedule says": is_open and cell.round_s > 0,
+        "'depth' is for a closed loop; an open loop sends when the schedule says": is_open and has_depth,
+    }
+    if cell.burst_rate is not None:
+        rules["key 'burst-rate': "] = {
+            "a burst interrupts a load at one 'rate'; write that, and arrivals = 'poisson'": cell.rate is None,
+            "the metric 'capacity' needs windows of one rate; leave it out": scenario.metric == CAPACITY,
+            "'rate-share' lowers only the other rate; leave one of them out": scenario.rate_share is not None,
+            "one host makes the load of a burst; leave 'client-hosts' out": cell.client_hosts > 1,
+        }
+    has_no_burst = scenario.metric == "recovery" and cell.burst_rate is None
+    has_no_answer = scenario.measures_start and cell.workload == "chat"
+    rules["key 'metric': "] = {
+        "'recovery' is the time after a burst; add a 'burst-rate'": has_no_burst,
+        "a start ends with an answer, and one client of a chat gets none": has_no_answer,
+    }
+    if cell.client_hosts > 1:
+        many = "two" if is_witnessed(cell) else "one"
+        rules[f"key 'client-hosts': {cell.client_hosts}: "] = {
+            f"every thread of every host needs {many} of the {cell.speakers} connections that send": (
+                _count_threads(cell) > most_generator_threads(cell)
+            )
+        }
+    return rules
 
 
-def _check_burst(where: str, settings: Settings, scenario: Scenario) -> None:
-    """Check that a burst lies within a window of one known rate (model/burst.py)."""
-    if settings.burst_rate is None:
-        if scenario.metric == "recovery":
-            raise UserError(f"{where}: key 'metric': 'recovery' is the time after a burst; add a 'burst-rate'")
-        return
-    key = f"{where}: key 'burst-rate'"
-    if settings.rate is None:
-        raise UserError(f"{key}: a burst interrupts a load at one 'rate'; write that, and arrivals = 'poisson'")
-    if scenario.metric == CAPACITY:
-        raise UserError(f"{key}: the metric 'capacity' needs windows of one rate; leave it out")
-    if scenario.rate_share is not None:
-        raise UserError(f"{key}: 'rate-share' lowers only the other rate; leave one of them out")
-    if settings.client_hosts > 1:
-        raise UserError(f"{key}: one host makes the load of a burst; leave 'client-hosts' out")
+def _list_message_rules(cell: Settings) -> Rules:
+    """List the rules of a message: its size, its service time, its stream of replies, and what the server has to do."""
+    cannot_ask = cell.workload not in ASKS_FOR_TIME
+    least_size = 29 if cell.workload in ("echo", "lines") else 28  # protocol/WIRE.md, Stamps
+    service_time, most_s = duration_words(cell.service_time_s), MOST_SERVICE_TIME_S
+    rules: dict[str, Contradictions] = {}
+    rules[""] = {
+        f"key 'size': {cell.size} bytes; a message of {cell.workload!r} has at least {least_size}": (
+            cell.size < least_size
+        ),
+        f"key 'service-time': a request of 'rpc', 'web' or 'grpc' can ask for one, {cell.workload!r} cannot": (
+            cell.service_time_s > 0 and cannot_ask
+        ),
+        f"server: key 'service-time': in {cell.workload!r} each request asks for it; write it outside": (
+            cell.workload in OF_FRAMEWORKS and "service-time" in cell.server
+        ),
+        f"key 'service-time': {service_time} is above {most_s} s": cell.service_time_s > most_s,
+    }
+    if cell.slow_requests:
+        rules["key 'slow-requests': "] = {
+            f"a request of 'rpc', 'web' or 'grpc' can ask for a time, {cell.workload!r} cannot": cannot_ask,
+            f"needs 'slow-request-time', at most {most_s} s": not 0 < cell.slow_request_time_s <= most_s,
+        }
+    if cell.chunks is not None:
+        has_more = cell.service_time_s or cell.slow_requests or cell.depth > 1 or cell.client_hosts > 1
+        rules["key 'chunks': "] = {
+            "replies of 'web' can be streams, and none of your own requests": cell.workload != "web" or cell.are_own,
+            f"'size' is that of a chunk: at least {LEAST_CHUNK} bytes, and all of a stream, each with "
+            f"{CHUNK_OVERHEAD} more, at most 1 MiB": (
+                not LEAST_CHUNK <= cell.size <= (1 << 20) // cell.chunks - CHUNK_OVERHEAD
+            ),
+            f"'every' is at most {most_s} s, and more than 0": not 0 < cell.every_s <= most_s,
+            "leave 'service-time', 'slow-requests', 'depth' and 'client-hosts' out": has_more,
+        }
+    has_no_frames = cell.workload not in HAS_FRAMES or cell.is_encrypted
+    rules["server: key "] = {
+        "'read-mode': 'apart' is for rpc and chat, without TLS": (
+            cell.server.get("read-mode") == "apart" and has_no_frames
+        ),
+        "'backend': is for service kind 'backend'": "backend" in cell.server and not cell.has_backend,
+    }
+    if cell.has_backend:
+        asking = quantities.listed(ASKS_BACKEND)
+        rules["key 'service-kind': 'backend': "] = {
+            f"requests of {asking} ask one, {cell.workload!r} does not": cell.workload not in ASKS_BACKEND,
+            "a request asks it for its service time; add a 'service-time'": cell.longest_service_time_s == 0,
+        }
+    return rules
 
 
-def _check_first_answer(where: str, settings: Settings, scenario: Scenario) -> None:
-    """Check that the first client of a server can have an answer."""
-    if scenario.measures_start and settings.workload == "chat":
-        raise UserError(f"{where}: key 'metric': a start ends with an answer, and one client of a chat gets none")
+def _list_connection_rules(cell: Settings) -> Rules:
+    """List the rules of connections: which leave, which send, and which threads have them. A server that a client can
+    end by leaving is for clients that write and never read: elsewhere its end would be a fault."""
+    is_chat, is_open = cell.workload == "chat", cell.arrivals != "closed"
+    rules: dict[str, Contradictions] = {}
+    if cell.requests_per_connection is not None:
+        least, depth = cell.requests_per_connection, cell.depth
+        rules["key 'requests-per-connection': "] = {
+            "is for requests that are answered; those of 'chat' go to every client": is_chat,
+            f"{least}; a depth of {depth} needs as many": depth > least,
+        }
+    if cell.connect_rate == "when-due":
+        never_leave = not cell.clients_leave and not cell.are_own
+        rules["key 'connect-rate': 'when-due': "] = {
+            "is for an open loop; in a closed loop the first messages are due at once": not is_open,
+            "goes with 'requests-per-connection', or with requests to your own server": never_leave,
+            "idle connections are opened before; leave 'busy-connections' out": cell.busy_connections is not None,
+        }
+    if cell.busy_connections is not None:
+        all_connections = quantities.plural(cell.connections, "connection")
+        rules[f"key 'busy-connections': {cell.busy_connections}: "] = {
+            "in 'chat' every connection receives what others send, so none is idle": is_chat,
+            "idle connections stay open; leave 'requests-per-connection' out": cell.clients_leave,
+            f"more than the {all_connections}": cell.busy_connections > cell.connections,
+        }
+    if cell.is_write_only:
+        extra = cell.list_changed(READING_LOADS)[:1]
+        rules["key 'messages': "] = {
+            "is for the workload chat; replies that no client reads are no answers": not is_chat,
+            f"only {GENERATOR} has such clients, {cell.client!r} does not": cell.client != GENERATOR,
+            "one thread makes the burst; write generator-threads = 1": cell.generator_threads != 1,
+            f"these clients read nothing, and leave when they have written; leave {''.join(extra)!r} out": extra,
+        }
+    else:
+        rules["server: key 'sigpipe': "] = {
+            "'ends' is for clients that leave early; write 'messages'": cell.server.get("sigpipe") == "ends"
+        }
+    if cell.start == "at-once":
+        rules["key 'start': "] = {
+            "only in 'chat' do connected clients affect those that connect": not is_chat,
+            "'at-once' is for a closed loop without rounds; a schedule begins for all together": (
+                is_open or cell.round_s > 0
+            ),
+            "'at-once' and 'slow-readers': leave one of them out": cell.slow_readers > 0,
+        }
+    readers, least_left = cell.slow_readers, count_check_connections(cell.workload)
+    rules["key 'slow-readers': "] = {
+        "only in 'chat' do clients receive what others send": readers > 0 and not is_chat,
+        f"{readers} of {cell.connections} leave no client to send and receive": (
+            readers > 0 and cell.connections - readers < least_left
+        ),
+    }
+    most, threads = most_generator_threads(cell), _count_threads(cell)
+    needs = "thread needs" if threads == 1 else "threads need"
+    two_each = " (two each, where a witness times a chat)" if most < cell.speakers else ""
+    rules[f"key 'generator-threads': {threads} {needs} "] = {
+        f"more connections that send than {cell.speakers}{two_each}": cell.client_hosts == 1 and threads > most
+    }
+    return rules
 
 
-def _check_requests(where: str, settings: Settings) -> None:
-    if fault := own_requests.check(settings, ""):
-        raise UserError(f"{where}: {fault}")
-    if settings.path and not settings.speaks_http:
-        raise UserError(f"{where}: key 'path': is for the workloads http and web, and not {settings.workload!r}")
-    if settings.path and settings.service_time_s > 0:
-        raise UserError(f"{where}: key 'service-time': a request of your own ('path') asks for none")
-    if (settings.send is not None) != (settings.workload == own_requests.BYTES):
-        raise UserError(f"{where}: key 'send': goes with workload = {own_requests.BYTES!r}")
+def _count_threads(cell: Settings) -> int:
+    """Return how many threads of the generator a cell cannot do without: "cores" may become one."""
+    return cell.generator_threads if isinstance(cell.generator_threads, int) else 1
+
+
+def _list_program_rules(cell: Settings) -> Rules:
+    """List the rules of requests of one's own, and of the program that makes the load."""
+    fault, sends_bytes = own_requests.check(cell, ""), cell.workload == own_requests.BYTES
+    rules: dict[str, Contradictions] = {}
+    rules[""] = {
+        fault: fault,
+        f"key 'path': is for the workloads http and web, and not {cell.workload!r}": cell.path and not cell.speaks_http,
+        "key 'service-time': a request of your own ('path') asks for none": cell.path and cell.service_time_s > 0,
+        f"key 'send': goes with workload = {own_requests.BYTES!r}": (cell.send is not None) != sends_bytes,
+    }
+    if cell.client != GENERATOR:
+        rules["key "] = _list_client_contradictions(cell)
+    if cell.client_processes > 1:
+        is_other = cell.workload != "rpc" or cell.arrivals != "closed"
+        rules[f"key 'client-processes': {cell.client_processes}: "] = {  # measure/trial/client_processes.py
+            "several processes make a closed loop of 'rpc', and nothing else": is_other,
+            f"each process needs a connection, and there are {cell.connections}": (
+                cell.client_processes > cell.connections
+            ),
+        }
+    return rules
 
 
 def _describe_loop(key: str, *, is_open: bool) -> str:
@@ -252,258 +388,72 @@ def _describe_loop(key: str, *, is_open: bool) -> str:
     return f"a closed loop{' with one request in flight' if key == 'depth' else ''}"
 
 
-def _check_client(where: str, settings: Settings) -> None:
-    """Check that a client contestant can make the load. It is a closed loop, with one request in flight or `depth`
-    messages of a chat, or for `echo` an external load program, an open loop (protocol/client.md). What only the
-    generator can do is an error here and not a failure in the middle of a run."""
-    if settings.client == GENERATOR:
-        return
-    is_open = settings.workload == "echo" and settings.arrivals != "closed"
+def _list_client_contradictions(cell: Settings) -> Contradictions:
+    """List what a client contestant cannot do. It makes a closed loop, with one request in flight or `depth` messages
+    of a chat, or for `echo` an external load program, an open loop (protocol/client.md). What only the generator can do
+    is an error here and not a failure in the middle of a run."""
+    is_open = cell.workload == "echo" and cell.arrivals != "closed"
     only_generator: dict[str, tuple[object, object]] = {
-        "arrivals": (settings.arrivals, "constant" if is_open else "closed"),
-        "round": (duration_words(settings.round_s), "0s"),
-        "look-every": (duration_words(settings.look_every_s), "0s"),
-        "burst-rate": (settings.burst_rate, None),
-        "generator-threads": (_count_threads(settings), 1),
-        "client-hosts": (settings.client_hosts, 1),
-        "requests-per-connection": (settings.requests_per_connection, None),
-        "busy-connections": (settings.busy_connections, None),
-        "slow-readers": (settings.slow_readers, 0),
-        "slow-requests": (settings.slow_requests, 0),
-        "chunks": (settings.chunks, None),
-        "path": (settings.path, ()),
-        "send": (settings.send, None),
+        "arrivals": (cell.arrivals, "constant" if is_open else "closed"),
+        "round": (duration_words(cell.round_s), "0s"),
+        "look-every": (duration_words(cell.look_every_s), "0s"),
+        "burst-rate": (cell.burst_rate, None),
+        "generator-threads": (_count_threads(cell), 1),
+        "client-hosts": (cell.client_hosts, 1),
+        "requests-per-connection": (cell.requests_per_connection, None),
+        "busy-connections": (cell.busy_connections, None),
+        "slow-readers": (cell.slow_readers, 0),
+        "slow-requests": (cell.slow_requests, 0),
+        "chunks": (cell.chunks, None),
+        "path": (cell.path, ()),
+        "send": (cell.send, None),
     }
-    if is_open:
-        if isinstance(settings.connect_rate, str):
-            raise UserError(f"{where}: key 'connect-rate': client = {settings.client!r} needs connections a second")
+    if not is_open:
+        only_generator["connect-rate"] = (cell.connect_rate, "burst")
+        only_generator["write-due"] = (cell.write_due, "each")
+    if cell.workload == "chat":
+        only_generator["audience"] = (str(cell.server.get("audience", "others")), "others")
     else:
-        only_generator["connect-rate"] = (settings.connect_rate, "burst")
-        only_generator["write-due"] = (settings.write_due, "each")
-    if settings.workload == "chat":
-        only_generator["audience"] = (str(settings.server.get("audience", "others")), "others")
-    else:
-        only_generator["depth"] = (settings.depth, 1)
-    for key, (requested, possible) in only_generator.items():
-        if requested != possible:
-            raise UserError(
-                f"{where}: key {key!r}: only {GENERATOR} supports {requested!r}; "
-                f"with client = {settings.client!r}, {_describe_loop(key, is_open=is_open)}, it is {possible!r}"
-            )
+        only_generator["depth"] = (cell.depth, 1)
+    return {
+        f"'connect-rate': client = {cell.client!r} needs connections a second": (
+            is_open and isinstance(cell.connect_rate, str)
+        ),
+        **{
+            f"{key!r}: only {GENERATOR} supports {requested!r}; with client = {cell.client!r}, "
+            f"{_describe_loop(key, is_open=is_open)}, it is {possible!r}": requested != possible
+            for key, (requested, possible) in only_generator.items()
+        },
+    }
 
 
-def _check_processes(key: str, settings: Settings) -> None:
-    """Check that several processes can make the load together (measure/trial/client_processes.py)."""
-    if settings.client_processes == 1:
-        return
-    if settings.workload != "rpc" or settings.arrivals != "closed":
-        raise UserError(f"{key}: several processes make a closed loop of 'rpc', and nothing else")
-    if settings.client_processes > settings.connections:
-        raise UserError(f"{key}: each process needs a connection, and there are {settings.connections}")
-
-
-def _check_slow_requests(where: str, settings: Settings) -> None:
-    if not settings.slow_requests:
-        return
-    key = f"{where}: key 'slow-requests'"
-    if settings.workload not in ASKS_FOR_TIME:
-        raise UserError(f"{key}: a request of 'rpc', 'web' or 'grpc' can ask for a time, {settings.workload!r} cannot")
-    if not 0 < settings.slow_request_time_s <= MOST_SERVICE_TIME_S:
-        raise UserError(f"{key}: needs 'slow-request-time', at most {MOST_SERVICE_TIME_S} s")
-
-
-LEAST_CHUNK, CHUNK_OVERHEAD = 32, 128
-"""Bytes of a chunk's data, a stamp and a number, and what it counts beside them (protocol/WIRE.md, Web)."""
-
-
-def _check_stream(where: str, settings: Settings) -> None:
-    """Check that replies can be streams (loadgen/plan/plan.cpp, stream_contradiction)."""
-    if settings.chunks is None:
-        return
-    key = f"{where}: key 'chunks'"
-    if settings.workload != "web" or settings.are_own:
-        raise UserError(f"{key}: replies of 'web' can be streams, and none of your own requests")
-    if not LEAST_CHUNK <= settings.size <= (1 << 20) // settings.chunks - CHUNK_OVERHEAD:
-        raise UserError(
-            f"{key}: 'size' is that of a chunk: at least {LEAST_CHUNK} bytes, and all of a stream, each with "
-            f"{CHUNK_OVERHEAD} more, at most 1 MiB"
-        )
-    if not 0 < settings.every_s <= MOST_SERVICE_TIME_S:
-        raise UserError(f"{key}: 'every' is at most {MOST_SERVICE_TIME_S} s, and more than 0")
-    if settings.service_time_s or settings.slow_requests or settings.depth > 1 or settings.client_hosts > 1:
-        raise UserError(f"{key}: leave 'service-time', 'slow-requests', 'depth' and 'client-hosts' out")
-
-
-def _check_load(where: str, settings: Settings) -> None:
-    """Check for all that the generator would refuse in the middle of a run (loadgen/plan/plan.cpp, contradiction)."""
-    least = 29 if settings.workload in ("echo", "lines") else 28  # protocol/WIRE.md, Stamps
-    if settings.size < least:
-        raise UserError(
-            f"{where}: key 'size': {settings.size} bytes; a message of {settings.workload!r} has at least {least}"
-        )
-    if settings.service_time_s > 0 and settings.workload not in ASKS_FOR_TIME:
-        raise UserError(
-            f"{where}: key 'service-time': a request of 'rpc', 'web' or 'grpc' can ask for one, "
-            f"{settings.workload!r} cannot"
-        )
-    if settings.workload in OF_FRAMEWORKS and "service-time" in settings.server:
-        raise UserError(
-            f"{where}: server: key 'service-time': in {settings.workload!r} each request asks for it; write it outside"
-        )
-    if settings.service_time_s > MOST_SERVICE_TIME_S:
-        requested = duration_words(settings.service_time_s)
-        raise UserError(f"{where}: key 'service-time': {requested} is above {MOST_SERVICE_TIME_S} s")
-    _check_slow_requests(where, settings)
-    _check_stream(where, settings)
-    if settings.server.get("read-mode") == "apart" and (settings.workload not in HAS_FRAMES or settings.is_encrypted):
-        raise UserError(f"{where}: server: key 'read-mode': 'apart' is for rpc and chat, without TLS")
-    if settings.has_backend:
-        _check_backend(f"{where}: key 'service-kind': 'backend'", settings)
-    elif "backend" in settings.server:
-        raise UserError(f"{where}: server: key 'backend': is for service kind 'backend'")
-    if settings.requests_per_connection is not None:
-        key = f"{where}: key 'requests-per-connection'"
-        if settings.workload == "chat":
-            raise UserError(f"{key}: is for requests that are answered; those of 'chat' go to every client")
-        if settings.depth > settings.requests_per_connection:
-            raise UserError(f"{key}: {settings.requests_per_connection}; a depth of {settings.depth} needs as many")
-    if settings.connect_rate == "when-due":
-        _check_connects(f"{where}: key 'connect-rate': 'when-due'", settings)
-    if settings.busy_connections is not None:
-        _check_busy(f"{where}: key 'busy-connections': {settings.busy_connections}", settings)
-    _check_write_only(where, settings)
-    if settings.start == "at-once":
-        _check_start(f"{where}: key 'start'", settings)
-    if settings.slow_readers > 0 and settings.workload != "chat":
-        raise UserError(f"{where}: key 'slow-readers': only in 'chat' do clients receive what others send")
-    if settings.slow_readers and settings.connections - settings.slow_readers < count_check_connections(
-        settings.workload
-    ):
-        raise UserError(
-            f"{where}: key 'slow-readers': {settings.slow_readers} of {settings.connections} leave no client to send "
-            f"and receive"
-        )
-    most, threads = most_generator_threads(settings), _count_threads(settings)
-    if settings.client_hosts == 1 and threads > most:
-        needs = "thread needs" if threads == 1 else "threads need"
-        raise UserError(
-            f"{where}: key 'generator-threads': {threads} {needs} more connections that send than "
-            f"{settings.speakers}"
-            f"{' (two each, where a witness times a chat)' if most < settings.speakers else ''}"
-        )
-
-
-def _check_backend(key: str, settings: Settings) -> None:
-    """Check that requests ask a backend for something."""
-    if settings.workload not in ASKS_BACKEND:
-        raise UserError(f"{key}: requests of {quantities.listed(ASKS_BACKEND)} ask one, {settings.workload!r} does not")
-    if settings.longest_service_time_s == 0:
-        raise UserError(f"{key}: a request asks it for its service time; add a 'service-time'")
-
-
-def _check_connects(key: str, settings: Settings) -> None:
-    """Check that connections can be opened for their first message (loadgen/plan/plan.cpp, contradiction)."""
-    if settings.arrivals == "closed":
-        raise UserError(f"{key}: is for an open loop; in a closed loop the first messages are due at once")
-    if settings.requests_per_connection is None and not settings.are_own:
-        raise UserError(f"{key}: goes with 'requests-per-connection', or with requests to your own server")
-    if settings.busy_connections is not None:
-        raise UserError(f"{key}: idle connections are opened before; leave 'busy-connections' out")
-
-
-def _check_busy(key: str, settings: Settings) -> None:
-    """Check that the other connections can stay idle (loadgen/plan/plan.cpp, busy_contradiction)."""
-    if settings.workload == "chat":
-        raise UserError(f"{key}: in 'chat' every connection receives what others send, so none is idle")
-    if settings.requests_per_connection is not None:
-        raise UserError(f"{key}: idle connections stay open; leave 'requests-per-connection' out")
-    if settings.busy_connections is not None and settings.busy_connections > settings.connections:
-        raise UserError(f"{key}: more than the {quantities.plural(settings.connections, 'connection')}")
-
-
-def _check_start(key: str, settings: Settings) -> None:
-    """Check a load that begins while others still connect (loadgen/plan/plan.cpp, start_contradiction)."""
-    if settings.workload != "chat":
-        raise UserError(f"{key}: only in 'chat' do connected clients affect those that connect")
-    if settings.arrivals != "closed" or settings.round_s > 0:
-        raise UserError(f"{key}: 'at-once' is for a closed loop without rounds; a schedule begins for all together")
-    if settings.slow_readers > 0:
-        raise UserError(f"{key}: 'at-once' and 'slow-readers': leave one of them out")
-
-
-def _check_write_only(where: str, settings: Settings) -> None:
-    """Check clients that write and never read (loadgen/plan/plan.cpp, write_only_contradiction). A server that a client
-    can end by leaving is for them alone: elsewhere its end would be a fault."""
-    if not settings.is_write_only:
-        if settings.server.get("sigpipe") == "ends":
-            raise UserError(f"{where}: server: key 'sigpipe': 'ends' is for clients that leave early; write 'messages'")
-        return
-    key = f"{where}: key 'messages'"
-    if settings.workload != "chat":
-        raise UserError(f"{key}: is for the workload chat; replies that no client reads are no answers")
-    if settings.client != GENERATOR:
-        raise UserError(f"{key}: only {GENERATOR} has such clients, {settings.client!r} does not")
-    if settings.generator_threads != 1:
-        raise UserError(f"{key}: one thread makes the burst; write generator-threads = 1")
-    defaults = Settings(workload="chat")
-    for name in READING_LOADS:
-        if getattr(settings, name) != getattr(defaults, name):
-            option = name.removesuffix("_s").replace("_", "-")
-            raise UserError(
-                f"{key}: these clients read nothing, and leave when they have written; leave {option!r} out"
-            )
-
-
-def _check_hosts(where: str, settings: Settings) -> None:
-    """Check that the load can be split over its hosts (loadgen/plan/plan.cpp, share_contradiction)."""
-    if settings.client_hosts == 1:
-        return
-    key = f"{where}: key 'client-hosts': {settings.client_hosts}"
-    if _count_threads(settings) > most_generator_threads(settings):
-        many = "two" if is_witnessed(settings) else "one"
-        raise UserError(
-            f"{key}: every thread of every host needs {many} of the {settings.speakers} connections that send"
-        )
-
-
-def _count_threads(settings: Settings) -> int:
-    """Return how many threads of the generator a cell cannot do without: "cores" may become one."""
-    return settings.generator_threads if isinstance(settings.generator_threads, int) else 1
-
-
-def _check_link(where: str, settings: Settings, scenario: Scenario) -> None:
-    """Check that the link has the properties of its keys. Where the link is a factor, a key applies to the links that
-    have the property; varying it would measure the others several times under several names."""
+def _list_link_rules(cell: Settings, scenario: Scenario) -> Rules:
+    """List the rules of the link's keys. Where the link is a factor, a key applies to the links that have the property;
+    varying it would measure the others several times under several names. A wan's relay shares no cores: while it waits
+    for one, its link is late (docs/adr/shared-cores.md)."""
     requested = {
-        "link-rate": settings.link_rate is not None,
-        "link-delay": settings.link_delay_s > 0,
-        "link-loss": settings.link_loss > 0,
+        "link-rate": cell.link_rate is not None,
+        "link-delay": cell.link_delay_s > 0,
+        "link-loss": cell.link_loss > 0,
     }
-    chosen = [LINKS[str(link)] for link in scenario.factors.get("link", (settings.link,))]
-    for key in ("link-delay", "link-loss"):
-        varies = key in scenario.factors and not settings.is_impaired
-        if varies or (requested[key] and not any(link.impaired for link in chosen)):
-            raise UserError(f'{where}: key {key!r}: {_link_phrase(settings)} has none; write link = "wan"')
-    if requested["link-rate"] and not any(link.apart for link in chosen):
-        raise UserError(f"{where}: key 'link-rate': the loopback has no rate; write link = \"lan\"")
-    if settings.is_impaired and not any(requested.values()):
-        raise UserError(
-            f"{where}: key 'link': a wan needs 'link-delay', 'link-loss' or 'link-rate'; add one, or write "
-            'link = "lan"'
+    chosen = [LINKS[str(link)] for link in scenario.factors.get("link", (cell.link,))]
+    cannot_impair, is_loopback = not any(link.impaired for link in chosen), not any(link.apart for link in chosen)
+    phrase = f"{'a' if cell.is_apart else 'the'} {cell.link}"
+    keys: Contradictions = {
+        f'{key!r}: {phrase} has none; write link = "wan"': (
+            (requested[key] and cannot_impair) or (key in scenario.factors and not cell.is_impaired)
         )
-
-
-def _check_placement(where: str, settings: Settings) -> None:
-    """Check that a wan's relay shares no cores: while it waits for one, its link is late (docs/adr/shared-cores.md)."""
-    if settings.shares_cores and settings.is_impaired:
-        raise UserError(
-            f"{where}: key 'placement': server and generator would share their cores with the relay of the wan; "
-            'write placement = "apart", or another link'
-        )
-
-
-def _link_phrase(settings: Settings) -> str:
-    return f"{'a' if settings.is_apart else 'the'} {settings.link}"
+        for key in ("link-delay", "link-loss")
+    }
+    others: Contradictions = {
+        "'link-rate': the loopback has no rate; write link = \"lan\"": requested["link-rate"] and is_loopback,
+        "'link': a wan needs 'link-delay', 'link-loss' or 'link-rate'; add one, or write link = \"lan\"": (
+            cell.is_impaired and not any(requested.values())
+        ),
+        "'placement': server and generator would share their cores with the relay of the wan; write placement = "
+        '"apart", or another link': cell.shares_cores and cell.is_impaired,
+    }
+    return {"key ": {**keys, **others}}
 
 
 def convert(where: str, values: Mapping[str, object], kind: type[T]) -> T:
