@@ -18,7 +18,7 @@ from netdyno.kit.units import duration_words
 from netdyno.model import own_requests
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Conditions, Scenario
-from netdyno.model.values import DURATION, THREADS, Option, ValueKind, declared, read_duration, whole, word
+from netdyno.model.values import DURATION, THREADS, Option, declared, read_duration, whole, word
 
 BACKEND = "backend"
 """The service kind of a server whose requests wait for another one's replies (protocol/WIRE.md, Backend)."""
@@ -30,55 +30,34 @@ POSTGRESQL = "postgresql"
 DEFAULT_POOL = 10
 """The connections to a backend where nothing else is said (lib/server/options.hpp)."""
 
-
-def _declare_server_option(name: str, takes: ValueKind, text: str) -> Option:
-    return Option(takes, text, "server", name, name)
-
-
 SERVER: Mapping[str, Option] = {
-    option.name: option
-    for option in (
-        _declare_server_option("threads", THREADS, "Threads of the server."),
-        _declare_server_option("backlog", whole(1), "Backlog of listen(2)."),
-        _declare_server_option("nodelay", word("on", "off"), "TCP_NODELAY of the server's connections."),
-        _declare_server_option("read-buffer", whole(1), "Bytes per read."),
-        _declare_server_option("write-mode", word("gathered", "split"), "How the server writes header and body."),
-        _declare_server_option("audience", word("others", "all"), "chat: who receives a message."),
-        _declare_server_option(
-            "deliveries", word("joined", "single"), "chat: waiting messages leave in one call, or one each."
-        ),
-        _declare_server_option("service-time", DURATION, "rpc, http: how long the server works for a request."),
-        _declare_server_option(
-            "service-kind", word("wait", "cpu", BACKEND), "Whether it waits, burns CPU, or asks a backend."
-        ),
-        _declare_server_option("max-frame", whole(1), "Bytes of the largest frame that is taken."),
-        _declare_server_option("outbox-limit", whole(1), "Bytes that may wait for a slow reader before it is closed."),
-        _declare_server_option(
-            "application-tick", word("on", "off"), "A 10 ms timer in the main loop; its lag is measured."
-        ),
-        _declare_server_option(
-            "sigpipe", word("ignored", "ends"), "ends: a send to a client that has gone ends the server (unsafe)."
-        ),
-        _declare_server_option(
-            "build", word("release", "debug", "O3"), "C++ servers: -O2 (release), no optimisation (debug), or -O3."
-        ),
-        _declare_server_option(
-            "read-mode", word("joined", "apart"), "rpc, chat: one read for all there is, or header, then body."
-        ),
-        _declare_server_option(
-            "accept", word("reuseport", "exclusive"), "A listener for each thread, or one that all watch."
-        ),
-        _declare_server_option("busy-poll", DURATION, "How long a loop asks for events before it sleeps."),
-        _declare_server_option(
-            "backend", word("calibrated", POSTGRESQL), "Service kind backend: exact waits, or a real database."
-        ),
-        _declare_server_option("pool", whole(1), "Service kind backend: connections to it (default 10)."),
-        _declare_server_option("tls", word("off", "on"), "Except chat: whether TLS encrypts all bytes."),
-        _declare_server_option("peers", whole(1), "Not over tcp: clients that may be known at a time."),
-        _declare_server_option("peer-timeout", DURATION, "Not over tcp: how long a client may be silent."),
-        _declare_server_option("socket-buffer", whole(1), "Not over tcp: bytes of the sockets' buffers."),
-        _declare_server_option("io-threads", whole(1), "Over zmq+tcp: threads of libzmq that read and write."),
-        _declare_server_option("hwm", whole(1), "Over zmq+tcp: messages that may wait for one client."),
+    name: Option(takes, text, "server", name, name)
+    for name, takes, text in (
+        ("threads", THREADS, "Threads of the server."),
+        ("backlog", whole(1), "Backlog of listen(2)."),
+        ("nodelay", word("on", "off"), "TCP_NODELAY of the server's connections."),
+        ("read-buffer", whole(1), "Bytes per read."),
+        ("write-mode", word("gathered", "split"), "How the server writes header and body."),
+        ("audience", word("others", "all"), "chat: who receives a message."),
+        ("deliveries", word("joined", "single"), "chat: waiting messages leave in one call, or one each."),
+        ("service-time", DURATION, "rpc, http: how long the server works for a request."),
+        ("service-kind", word("wait", "cpu", BACKEND), "Whether it waits, burns CPU, or asks a backend."),
+        ("max-frame", whole(1), "Bytes of the largest frame that is taken."),
+        ("outbox-limit", whole(1), "Bytes that may wait for a slow reader before it is closed."),
+        ("application-tick", word("on", "off"), "A 10 ms timer in the main loop; its lag is measured."),
+        ("sigpipe", word("ignored", "ends"), "ends: a send to a client that has gone ends the server (unsafe)."),
+        ("build", word("release", "debug", "O3"), "C++ servers: -O2 (release), no optimisation (debug), or -O3."),
+        ("read-mode", word("joined", "apart"), "rpc, chat: one read for all there is, or header, then body."),
+        ("accept", word("reuseport", "exclusive"), "A listener for each thread, or one that all watch."),
+        ("busy-poll", DURATION, "How long a loop asks for events before it sleeps."),
+        ("backend", word("calibrated", POSTGRESQL), "Service kind backend: exact waits, or a real database."),
+        ("pool", whole(1), "Service kind backend: connections to it (default 10)."),
+        ("tls", word("off", "on"), "Except chat: whether TLS encrypts all bytes."),
+        ("peers", whole(1), "Not over tcp: clients that may be known at a time."),
+        ("peer-timeout", DURATION, "Not over tcp: how long a client may be silent."),
+        ("socket-buffer", whole(1), "Not over tcp: bytes of the sockets' buffers."),
+        ("io-threads", whole(1), "Over zmq+tcp: threads of libzmq that read and write."),
+        ("hwm", whole(1), "Over zmq+tcp: messages that may wait for one client."),
     )
 }
 """Options of servers, under the names that the programs use. Every server has most of them; transports.py lists those
