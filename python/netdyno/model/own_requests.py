@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal, get_args
 
 from netdyno.model.base import Frozen, Whole
-from netdyno.model.values import TEXT, Option, ValueKind, whole, word
+from netdyno.model.values import Option, ValueKind, text_kind, whole, word
 
 Verify = Literal["status", "length", "hash", "echo"]
 AT_FILE = " by "
@@ -20,15 +20,6 @@ MOST_TEXT = 64 << 10
 """The most bytes of all requests of a scenario: they are words of the generator's command line."""
 
 _ESCAPES = {"\r": r"\r", "\n": r"\n", "\t": r"\t", "\0": r"\0", "\\": r"\\"}
-_STATUS = re.compile(r"[1-5]xx|[1-5]\d\d")
-_LENGTH = re.compile(r"u(8|(16|24|32|40|48|56|64)(be|le))(@\d+)?([+-]\d+)?")
-
-
-def _read_bytes(value: object) -> str:
-    r"""Read bytes as they are written, with \n and \xHH."""
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{value!r} is not a text of bytes")
-    return value
 
 
 def escape(content: bytes) -> str:
@@ -66,16 +57,6 @@ def _read_headers(value: object) -> tuple[str, ...]:
     return headers
 
 
-def _make_pattern_kind(pattern: re.Pattern[str], description: str) -> ValueKind:
-    def read(value: object) -> str:
-        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-        if not isinstance(text, str) or not pattern.fullmatch(text):
-            raise ValueError(f"{value!r} is not {description}")
-        return text
-
-    return ValueKind(read)
-
-
 def _read_switch(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{value!r} is neither true nor false")
@@ -84,11 +65,13 @@ def _read_switch(value: object) -> bool:
 
 PATHS = ValueKind(_read_paths, typed=list, metavar="PATH[=WEIGHT]|@FILE")
 HEADERS = ValueKind(_read_headers, typed=list, metavar="'NAME: VALUE'")
-CONTENT = ValueKind(TEXT.read, metavar="TEXT|@FILE")
-RAW = ValueKind(_read_bytes, metavar="BYTES|@FILE")
-METHOD = _make_pattern_kind(re.compile("[A-Z]+"), "a method, such as GET or POST")
-STATUS = _make_pattern_kind(_STATUS, "a status, such as 200 or 2xx")
-LENGTH = _make_pattern_kind(_LENGTH, "a length, such as u32be, u16le@2 or u32be@8+12")
+CONTENT = text_kind("a text", metavar="TEXT|@FILE")
+RAW = text_kind("a text of bytes", "(?s:.+)", "BYTES|@FILE")
+METHOD = text_kind("a method, such as GET or POST", "[A-Z]+")
+STATUS = text_kind("a status, such as 200 or 2xx", r"[1-5]xx|[1-5]\d\d", digits=True)
+LENGTH = text_kind(
+    "a length, such as u32be, u16le@2 or u32be@8+12", r"u(8|(16|24|32|40|48|56|64)(be|le))(@\d+)?([+-]\d+)?"
+)
 SWITCH = ValueKind(_read_switch, typed=bool)
 
 

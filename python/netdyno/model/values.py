@@ -163,21 +163,15 @@ def words(*valid: str) -> ValueKind:
     return ValueKind(read, words=valid)
 
 
-def share(least: float, most: float = 1) -> ValueKind:
-    """Return the kind of numbers between two bounds, both included."""
+def _make_number_reader(description: str, least: float, most: float) -> Callable[[object], float]:
+    """Return a reader of numbers between two bounds, both included."""
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            raise ValueError(f"{value!r} is not a number from {least} to {most}")
+            raise ValueError(f"{value!r} is not {description}")
         return float(value)
 
-    return ValueKind(read, _format_number, float, least, most)
-
-
-def _read_share(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-        raise ValueError(f"{value!r} is not a share from 0 to below 1")
-    return float(value)
+    return read
 
 
 def _format_number(value: float | str) -> str:
@@ -185,6 +179,13 @@ def _format_number(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.10g}"
 
 
+def share(least: float, most: float = 1) -> ValueKind:
+    """Return the kind of numbers between two bounds, both included."""
+    read = _make_number_reader(f"a number from {least} to {most}", least, most)
+    return ValueKind(read, _format_number, float, least, most)
+
+
+_read_share = _make_number_reader("a share from 0 to below 1", 0, math.nextafter(1, 0))
 SHARE = ValueKind(_read_share, _format_number, float, metavar="SHARE")
 """A share from 0 to below 1."""
 
@@ -223,13 +224,7 @@ TIME = ValueKind(_read_above_0, format_duration, metavar="DUR")
 """A duration above 0."""
 
 
-def _read_finite(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
-        raise ValueError(f"{value!r} is not a rate: a number per second")
-    return float(value)
-
-
-NUMBER = ValueKind(_read_finite, _format_number, float)
+NUMBER = ValueKind(_make_number_reader("a rate: a number per second", -MOST, MOST), _format_number, float)
 
 
 LEAST_RATE, MOST_RATE = 1e-3, 1e7
@@ -262,31 +257,23 @@ def _read_bit_rate(value: object) -> str:
 BIT_RATE = ValueKind(_read_bit_rate)
 
 
-def _read_name(value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{value!r} is not a name")
-    return value
+def text_kind(
+    description: str, pattern: str = "(?s:.*)", metavar: str | None = None, *, digits: bool = False
+) -> ValueKind:
+    """Return the kind of texts of a pattern. `digits`: a whole number stands for its digits."""
+
+    def read(value: object) -> str:
+        text = str(value) if digits and isinstance(value, int) and not isinstance(value, bool) else value
+        if not isinstance(text, str) or not re.fullmatch(pattern, text):
+            raise ValueError(f"{value!r} is not {description}")
+        return text
+
+    return ValueKind(read, metavar=metavar)
 
 
-NAME = ValueKind(_read_name)
-
-
-def _read_text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a text")
-    return value
-
-
-TEXT = ValueKind(_read_text)
-
-
-def _read_path(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"/[!-~]*", value):
-        raise ValueError(f"{value!r} is not a path, such as /health")
-    return value
-
-
-PATH = ValueKind(_read_path)
+NAME = text_kind("a name", "(?s:.+)")
+TEXT = text_kind("a text")
+PATH = text_kind("a path, such as /health", "/[!-~]*")
 
 
 def _read_environment(value: object) -> tuple[str, ...]:
