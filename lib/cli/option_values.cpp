@@ -33,15 +33,23 @@ std::optional<Number> parse_number(const std::string& text) {
   return value;
 }
 
+std::chrono::nanoseconds read_duration(const std::string& name, const std::string& text) {
+  const auto parsed = parse_duration(text);
+  if (!parsed) refuse(name, text, "is no duration; want e.g. 250us, 5ms, 1s");
+  return *parsed;
+}
+
 }  // namespace
 
 Option add_duration(CommandLine& line, const std::string& name, std::chrono::nanoseconds& value,
                     const std::string& help) {
-  return add_parsed(line, name, value, help, "DUR", [name](const std::string& text) {
-    const auto parsed = parse_duration(text);
-    if (!parsed) refuse(name, text, "is no duration; want e.g. 250us, 5ms, 1s");
-    return *parsed;
-  });
+  return add_parsed(line, name, value, help, "DUR",
+                    [name](const std::string& text) { return read_duration(name, text); });
+}
+
+Option add_duration(CommandLine& line, const std::string& name, std::int64_t& nanoseconds, const std::string& help) {
+  return add_parsed(line, name, nanoseconds, help, "DUR",
+                    [name](const std::string& text) { return read_duration(name, text).count(); });
 }
 
 Option add_bytes(CommandLine& line, const std::string& name, std::size_t& value, ByteRange range,

@@ -20,6 +20,7 @@ struct ByteRange {
 
 Option add_duration(CommandLine& line, const std::string& name, std::chrono::nanoseconds& value,
                     const std::string& help);
+Option add_duration(CommandLine& line, const std::string& name, std::int64_t& nanoseconds, const std::string& help);
 Option add_bytes(CommandLine& line, const std::string& name, std::size_t& value, ByteRange range,
                  const std::string& help);
 /// `least`: 1 where 0 in the variable means that the option was not given, so that 0 cannot be given.

@@ -46,9 +46,10 @@ Examples:
 )";
 
 constexpr std::size_t max_size = 64 << 20;
-constexpr std::chrono::hours longest_time{24};
-constexpr std::chrono::hours longest_ramp{1};
-constexpr std::chrono::hours longest_count{1};  // where no limit is given for so many messages
+constexpr Nanos one_minute = 60 * one_second;
+constexpr Nanos longest_time = 24 * 60 * one_minute;
+constexpr Nanos longest_ramp = 60 * one_minute;
+constexpr Nanos longest_count = 60 * one_minute;  // where no limit is given for so many messages
 const std::set<std::string> transports{"tcp", "udp", "multicast", "zmq+tcp"};
 constexpr std::uint32_t most_shares = 1024;
 constexpr std::size_t most_of_a_web_reply = 1 << 20;  // protocol/WIRE.md, Web
@@ -64,28 +65,11 @@ const std::map<std::string, Arrivals> arrivals{
 
 /// Values that are parsed first and put into the plan when all options are known.
 struct RawPlan {
-  explicit RawPlan(const LoadPlan& defaults)
-      : plan(defaults),
-        duration(defaults.duration),
-        warmup(defaults.warmup),
-        timeout(defaults.timeout),
-        connect_timeout(defaults.connect_timeout),
-        round(defaults.round),
-        poll_every(defaults.poll_every),
-        every(defaults.every),
-        linger(defaults.linger) {}
+  explicit RawPlan(const LoadPlan& defaults) : plan(defaults) {}
 
   LoadPlan plan;
   double rate_hz = 0;
   Rates rates;
-  std::chrono::nanoseconds duration;
-  std::chrono::nanoseconds warmup;
-  std::chrono::nanoseconds timeout;
-  std::chrono::nanoseconds connect_timeout;
-  std::chrono::nanoseconds round;
-  std::chrono::nanoseconds poll_every;
-  std::chrono::nanoseconds every;
-  std::chrono::nanoseconds linger;
   std::chrono::nanoseconds service_time{0};
   std::chrono::nanoseconds slow_request_time{0};
   HttpRequest http;
@@ -217,9 +201,9 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
   line.add_number("--depth", plan.depth, 1U, 100'000U,
                   "messages in flight per connection, others wait (default 1; in an open loop as many as are due, "
                   "except for web, over http:// and with --send)");
-  add_duration(line, "--round", raw.round,
+  add_duration(line, "--round", plan.round,
                "closed loop: connections that have their reply send together at the next multiple of this time");
-  add_duration(line, "--look-every", raw.poll_every,
+  add_duration(line, "--look-every", plan.poll_every,
                "look at sockets and schedule at most this often; costs less where many messages come, and response "
                "times come out up to this much longer, in an open loop twice (default: at once)");
   add_choice(line, "--write-due", plan.write_due, write_dues,
@@ -232,18 +216,17 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
       "netdyno's: look for replies for 20us before sleeping, while most come by then (auto), always (on) or never "
       "(off) (default auto)");
   add_bytes(line, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
-  add_duration(line, "--duration", raw.duration, "the measured window (default 10s; with --count an hour at most)");
+  add_duration(line, "--duration", plan.duration, "the measured window (default 10s; with --count an hour at most)");
   add_whole_number(line, "-n,--count", plan.count,
                    "send N messages, and end when they are answered (then the default of --warmup is 0)", 1);
-  add_duration(line, "--warmup", raw.warmup, "load before the window (default 1s)");
-  add_duration(line, "--timeout", raw.timeout,
+  add_duration(line, "--warmup", plan.warmup, "load before the window (default 1s)");
+  add_duration(line, "--timeout", plan.timeout,
                fmt::format("how long an answer may take (default {:g}s)", seconds(plan.timeout)));
 }
 
-void add_connection_options(CommandLine& line, RawPlan& raw) {
-  LoadPlan& plan = raw.plan;
+void add_connection_options(CommandLine& line, LoadPlan& plan) {
   add_connect_rate(line, plan);
-  add_duration(line, "--connect-timeout", raw.connect_timeout, "how long a connect may take (default 5s)");
+  add_duration(line, "--connect-timeout", plan.connect_timeout, "how long a connect may take (default 5s)");
   add_choice(line, "--start", plan.speaks_at_once, {{"together", false}, {"at-once", true}},
              "chat, closed loop: clients begin to send when all connects have ended, or each as soon as it is "
              "connected; what they send while others connect is in no figure (default together)");
@@ -252,7 +235,7 @@ void add_connection_options(CommandLine& line, RawPlan& raw) {
                   "error, whether or not what they wrote was read");
   line.add_number("--chunks", plan.chunks, std::size_t{1}, most_chunks,
                   "web: each reply is a stream of N chunks (server-sent events)");
-  add_duration(line, "--every", raw.every,
+  add_duration(line, "--every", plan.every,
                "with --messages: from a client's write to its next; with --chunks: from a chunk to the next "
                "(default 5ms)");
   line.add_number("--requests-per-connection", plan.requests_per_connection, 1U, 1'000'000'000U,
@@ -260,7 +243,7 @@ void add_connection_options(CommandLine& line, RawPlan& raw) {
   line.add_flag("--reconnect", plan.reconnects,
                 "--workload http: the server may close a connection after a reply, as HTTP allows; the next request "
                 "opens another, and unanswered ones are resent (http:// and --send always reconnect)");
-  add_duration(line, "--linger", raw.linger, "how long connections stay open after the last answer (default 0)");
+  add_duration(line, "--linger", plan.linger, "how long connections stay open after the last answer (default 0)");
   line.add_texts("--source-ips", plan.source_ips, "local addresses to connect from, in turn").type_name("A,B,...");
   add_choice(line, "--nodelay", plan.nodelay, {{"on", true}, {"off", false}}, "TCP_NODELAY (default on)");
   add_bytes(line, "--send-buffer", plan.send_buffer, {1, 1ULL << 30},
@@ -531,24 +514,24 @@ std::string message_contradiction(const LoadPlan& plan) {
 
 /// Returns an error where the plan takes too long, or asks for too much in all; else an empty text.
 std::string excess(const RawPlan& raw) {
-  const std::pair<const char*, std::chrono::nanoseconds> times[] = {
-      {"--duration", raw.duration}, {"--warmup", raw.warmup},
-      {"--timeout", raw.timeout},   {"--linger", raw.linger},
-      {"--round", raw.round},       {"--look-every", raw.poll_every},
-      {"--every", raw.every},       {"--connect-timeout", raw.connect_timeout}};
+  const LoadPlan& plan = raw.plan;
+  const std::pair<const char*, Nanos> times[] = {
+      {"--duration", plan.duration}, {"--warmup", plan.warmup},
+      {"--timeout", plan.timeout},   {"--linger", plan.linger},
+      {"--round", plan.round},       {"--look-every", plan.poll_every},
+      {"--every", plan.every},       {"--connect-timeout", plan.connect_timeout}};
   for (const auto& [name, time] : times)
-    if (time > longest_time) return fmt::format("{}: at most {}m", name, std::chrono::minutes{longest_time}.count());
-  if (length_of(raw.rates.steps) > std::chrono::nanoseconds{longest_time}.count())
-    return fmt::format("--rate: its steps take at most {}m", std::chrono::minutes{longest_time}.count());
+    if (time > longest_time) return fmt::format("{}: at most {}m", name, longest_time / one_minute);
+  if (length_of(raw.rates.steps) > longest_time)
+    return fmt::format("--rate: its steps take at most {}m", longest_time / one_minute);
   const double fastest = fastest_hz(raw.rates.steps);
-  const std::uint32_t speakers = raw.plan.busy_connections > 0 ? raw.plan.busy_connections : raw.plan.connections;
+  const std::uint32_t speakers = plan.busy_connections > 0 ? plan.busy_connections : plan.connections;
   const double all_hz = raw.rates.per_connection ? fastest * speakers : fastest;
   if (all_hz > most_rate) return fmt::format("--rate: {:g} messages a second in all; at most {:g}", all_hz, most_rate);
-  const double ramp_s = raw.plan.connect_rate_hz ? raw.plan.connections / *raw.plan.connect_rate_hz : 0;
-  if (ramp_s > std::chrono::duration<double>{longest_ramp}.count())
-    return fmt::format("--connect-rate: {} connections at {:g} a second take {:.0f}m; at most {}m",
-                       raw.plan.connections, *raw.plan.connect_rate_hz, ramp_s / 60,
-                       std::chrono::minutes{longest_ramp}.count());
+  const double ramp_s = plan.connect_rate_hz ? plan.connections / *plan.connect_rate_hz : 0;
+  if (ramp_s > seconds(longest_ramp))
+    return fmt::format("--connect-rate: {} connections at {:g} a second take {:.0f}m; at most {}m", plan.connections,
+                       *plan.connect_rate_hz, ramp_s / 60, longest_ramp / one_minute);
   return {};
 }
 
@@ -577,11 +560,10 @@ std::string turns_contradiction(const RawPlan& raw) {
 }
 
 /// Why clients cannot speak as soon as they are connected; empty when they can, or need not.
-std::string start_contradiction(const RawPlan& raw) {
-  const LoadPlan& plan = raw.plan;
+std::string start_contradiction(const LoadPlan& plan) {
   if (!plan.speaks_at_once) return {};
   if (plan.workload != Workload::chat) return "--start at-once is for --workload chat";
-  if (plan.arrivals != Arrivals::closed || raw.round.count() > 0)
+  if (plan.arrivals != Arrivals::closed || plan.round > 0)
     return "--start at-once is for a closed loop without rounds: a schedule begins for all at the same moment";
   if (plan.slow_readers > 0) return "--start at-once: leave --slow-readers out";
   return {};
@@ -612,16 +594,14 @@ std::string write_only_contradiction(const LoadPlan& plan, const CommandLine& li
 }
 
 /// Why a reply cannot be a stream; empty when it can, or is none.
-std::string stream_contradiction(const RawPlan& raw) {
-  const LoadPlan& plan = raw.plan;
+std::string stream_contradiction(const LoadPlan& plan) {
   if (plan.chunks == 0) return {};
   if (plan.workload != Workload::web || plan.is_foreign()) return "--chunks is for --workload web";
   if (plan.size < least_chunk || (plan.size + chunk_overhead) * plan.chunks > most_of_a_web_reply)
     return fmt::format("--size: a chunk has at least {} bytes, and all of a stream, each with {} more, at most 1 MiB",
                        least_chunk, chunk_overhead);
   if (plan.arrivals == Arrivals::closed && plan.depth > 1) return "--chunks: a connection has one stream at a time";
-  if (raw.every > std::chrono::seconds{10} || raw.every < std::chrono::microseconds{1})
-    return "--every: from a chunk to the next 1us to 10s pass";
+  if (plan.every > 10 * one_second || plan.every < 1'000) return "--every: from a chunk to the next 1us to 10s pass";
   return {};
 }
 
@@ -644,9 +624,9 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   const bool open = plan.arrivals != Arrivals::closed;
   if (auto why = excess(raw); !why.empty()) return why;
   if (auto why = turns_contradiction(raw); !why.empty()) return why;
-  if (auto why = start_contradiction(raw); !why.empty()) return why;
+  if (auto why = start_contradiction(plan); !why.empty()) return why;
   if (auto why = write_only_contradiction(plan, line); !why.empty()) return why;
-  if (auto why = stream_contradiction(raw); !why.empty()) return why;
+  if (auto why = stream_contradiction(plan); !why.empty()) return why;
   if (auto why = not_built(plan, built_with()); !why.empty()) return why;
   if (open && raw.rate_hz == 0) return "--arrivals " + std::string{to_string(plan.arrivals)} + " needs --rate";
   if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";
@@ -654,13 +634,13 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
     if (plan.workload == Workload::chat) return "--depth: chat has no replies; leave --rate or --depth out";
     if (carries_messages(plan.url)) return "--depth over " + plan.url.transport + " is for the closed loop";
   }
-  if (line.given("--spin") && !open && raw.round.count() == 0 && !plan.is_foreign())
+  if (line.given("--spin") && !open && plan.round == 0 && !plan.is_foreign())
     return "--spin is for an open loop, rounds, or servers that are not netdyno's: a closed loop has no schedule to "
            "wait for";
-  if (plan.spin == Spin::on && raw.poll_every.count() > 0) return "--spin on and --look-every: leave one of them out";
+  if (plan.spin == Spin::on && plan.poll_every > 0) return "--spin on and --look-every: leave one of them out";
   if (plan.write_due == WriteDue::joined && plan.write_mode == WriteMode::split)
     return "--write-due joined and --write-mode split: leave one of them out";
-  if (open && raw.round.count() > 0) return "--round is for the closed loop; leave --rate or --round out";
+  if (open && plan.round > 0) return "--round is for the closed loop; leave --rate or --round out";
   if (plan.requests_per_connection > 0) {
     if (plan.workload == Workload::chat)
       return "--requests-per-connection is for requests that are answered; those of chat go to every client";
@@ -676,7 +656,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
     return "--rate says how long its steps last; leave --duration out";
   if (plan.count > 0 && plan.workload == Workload::chat)
     return "--count is for messages that are answered; those of chat go to every client";
-  if (raw.round.count() > 0 && raw.poll_every.count() > 0) return "--look-every and --round: leave one of them out";
+  if (plan.round > 0 && plan.poll_every > 0) return "--look-every and --round: leave one of them out";
   if (plan.size < smallest_message(plan))
     return "--size: a " + std::string{to_string(plan.workload)} + " message that identifies itself has at least " +
            std::to_string(smallest_message(plan)) + " bytes";
@@ -690,9 +670,9 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
     if (auto why = message_contradiction(plan); !why.empty()) return why;
   if (!plan.unix_socket.empty() && plan.url.transport != "tcp") return "--unix-socket is for tcp:// and http://";
   if (plan.url.port == 0) return "url: port 0 cannot be connected to";
-  if (raw.duration.count() <= 0) return "--duration must be longer than 0";
-  if (raw.timeout.count() <= 0) return "--timeout must be longer than 0";
-  if (raw.connect_timeout.count() <= 0) return "--connect-timeout must be longer than 0";
+  if (plan.duration <= 0) return "--duration must be longer than 0";
+  if (plan.timeout <= 0) return "--timeout must be longer than 0";
+  if (plan.connect_timeout <= 0) return "--connect-timeout must be longer than 0";
   if (plan.threads > plan.connections) return "--threads: more threads than connections";
   if (auto why = share_contradiction(plan); !why.empty()) return why;
   if (auto why = busy_contradiction(plan); !why.empty()) return why;
@@ -782,7 +762,7 @@ namespace {
 
 void add_options(CommandLine& line, RawPlan& raw) {
   add_load_options(line, raw);
-  add_connection_options(line, raw);
+  add_connection_options(line, raw.plan);
   add_other_options(line, raw);
 }
 
@@ -812,18 +792,9 @@ LoadPlan parse(CommandLine& line, RawPlan& raw, const std::set<Workload>& spoken
   if (may_be_foreign)
     if (const auto why = settle_foreign(raw, line); !why.empty()) usage_error(program, why);
   if (const auto why = contradiction(raw, line); !why.empty()) usage_error(program, why);
-  plan.duration = raw.duration.count();
-  plan.warmup = raw.warmup.count();
   settle_rates(raw);
   if (plan.count > 0 && !line.given("--warmup")) plan.warmup = 0;
-  if (plan.count > 0 && plan.steps.empty() && !line.given("--duration"))
-    plan.duration = std::chrono::nanoseconds{longest_count}.count();
-  plan.timeout = raw.timeout.count();
-  plan.connect_timeout = raw.connect_timeout.count();
-  plan.round = raw.round.count();
-  plan.poll_every = raw.poll_every.count();
-  plan.every = raw.every.count();
-  plan.linger = raw.linger.count();
+  if (plan.count > 0 && plan.steps.empty() && !line.given("--duration")) plan.duration = longest_count;
   const bool is_limited = plan.workload == Workload::web || line.given("--depth");  // protocol/WIRE.md, Web
   plan.flight_is_limited = plan.is_foreign() || (plan.rate_hz && is_limited);
   plan.service_us = microseconds_of(raw.service_time);
