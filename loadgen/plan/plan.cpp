@@ -63,6 +63,13 @@ const std::map<std::string, WriteDue> write_dues{{"each", WriteDue::separate}, {
 const std::map<std::string, Arrivals> arrivals{
     {"closed", Arrivals::closed}, {"constant", Arrivals::constant}, {"poisson", Arrivals::poisson}};
 
+template <typename Value>
+std::string_view find_name(const std::map<std::string, Value>& choices, Value value) {
+  for (const auto& [name, known] : choices)
+    if (known == value) return name;
+  return "?";
+}
+
 /// Values that are parsed first and put into the plan when all options are known.
 struct RawPlan {
   explicit RawPlan(const LoadPlan& defaults) : plan(defaults) {}
@@ -740,23 +747,9 @@ LoadPlan own_part(LoadPlan plan) {
   return plan;
 }
 
-std::string_view to_string(Arrivals value) {
-  for (const auto& [name, known] : arrivals)
-    if (known == value) return name;
-  return "?";
-}
-
-std::string_view to_string(Spin value) {
-  for (const auto& [name, known] : spins)
-    if (known == value) return name;
-  return "?";
-}
-
-std::string_view to_string(WriteDue value) {
-  for (const auto& [name, known] : write_dues)
-    if (known == value) return name;
-  return "?";
-}
+std::string_view to_string(Arrivals value) { return find_name(arrivals, value); }
+std::string_view to_string(Spin value) { return find_name(spins, value); }
+std::string_view to_string(WriteDue value) { return find_name(write_dues, value); }
 
 namespace {
 
