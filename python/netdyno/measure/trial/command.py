@@ -100,11 +100,12 @@ def build_load_command(
     threads = min(cores, most_generator_threads(settings)) if requested == CORES else requested
     return [
         *_format_common_options(generator, endpoint, settings),
-        *_format_audience(settings),
+        *_format_given("--audience", settings.server.get("audience")),
         *("--arrivals", settings.arrivals, *_format_pace(settings)),
-        *_format_reconnects(settings, reconnects=reconnects),
-        *_format_busy_connections(settings),
-        *_format_slow_readers(settings),
+        *_format_given("--requests-per-connection", settings.requests_per_connection),
+        *(("--reconnect",) if reconnects else ()),
+        *_format_given("--busy-connections", settings.busy_connections),
+        *_format_given("--slow-readers", settings.slow_readers or None),
         *_format_start(settings),
         *_format_sources(endpoint, settings),
         *("--connect-rate", _format_number(settings.connect_rate), "--threads", str(threads)),
@@ -151,12 +152,19 @@ def check_command(
     """Return the closing check: the fewest fresh connections that the workload allows, and one verified message at a
     time; with `once` no second message."""
     window = ("--count", "1") if once else ("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S))
+    connections = count_check_connections(settings.workload)
+    return [*_build_small_command(generator, endpoint, settings, connections, reconnects=reconnects), *window]
+
+
+def _build_small_command(
+    generator: Sequence[str], endpoint: str, settings: Settings, connections: int, *, reconnects: bool
+) -> list[str]:
+    """Return the command of one request at a time over each of a few connections, without its window."""
     return [
         *_format_common_options(generator, endpoint, settings),
-        *_format_audience(settings),
-        *("-c", str(count_check_connections(settings.workload)), "--arrivals", "closed"),
+        *_format_given("--audience", settings.server.get("audience")),
+        *("-c", str(connections), "--arrivals", "closed"),
         *(("--reconnect",) if reconnects else ()),
-        *window,
     ]
 
 
@@ -170,18 +178,10 @@ def build_first_command(
 ) -> list[str]:
     """Return the first requests to a server of the user's own, over a few connections."""
     patient = structs.replace(settings, timeout_s=patience_s)
+    connections = count_first_connections(settings)
     return [
-        *_format_common_options(generator, endpoint, patient),
-        *_format_audience(settings),
-        *(
-            "-c",
-            str(count_first_connections(settings)),
-            "--arrivals",
-            "closed",
-            "--connect-timeout",
-            format_duration(patience_s),
-        ),
-        *(("--reconnect",) if reconnects else ()),
+        *_build_small_command(generator, endpoint, patient, connections, reconnects=reconnects),
+        *("--connect-timeout", format_duration(patience_s)),
         *("--warmup", "0ms", "--duration", format_duration(FIRST_DURATION_S)),
     ]
 
@@ -252,14 +252,12 @@ def adapt_to_server(settings: Settings, contestant: Contestant) -> Settings:
     own = contestant.own
     if own is not None and own.closes and settings.arrivals != "closed" and settings.busy_connections is None:
         settings = structs.replace(settings, connect_rate="when-due")
-    return _add_host(settings, own.host if own is not None else "")
-
-
-def _add_host(settings: Settings, name: str) -> Settings:
-    """Return the settings with the name in the server's address, which it may serve others by."""
-    if not name or not settings.path or any(header.lower().startswith("host:") for header in settings.header):
+    # The name in the server's address, which it may serve others by.
+    if own is None or not own.host or not settings.path:
         return settings
-    return structs.replace(settings, header=(*settings.header, f"Host: {name}"))
+    if any(header.lower().startswith("host:") for header in settings.header):
+        return settings
+    return structs.replace(settings, header=(*settings.header, f"Host: {own.host}"))
 
 
 def _format_target(endpoint: str, settings: Settings) -> tuple[str, ...]:
@@ -342,12 +340,6 @@ def _format_share(settings: Settings) -> tuple[str, ...]:
     return ("--share", f"1/{settings.client_hosts}") if settings.client_hosts > 1 else ()
 
 
-def _format_reconnects(settings: Settings, *, reconnects: bool) -> tuple[str, ...]:
-    limit = settings.requests_per_connection
-    own_limit = ("--requests-per-connection", str(limit)) if limit is not None else ()
-    return (*own_limit, "--reconnect") if reconnects else own_limit
-
-
 def _format_sources(endpoint: str, settings: Settings) -> tuple[str, ...]:
     """Return further source addresses on the loopback: each has some 28,000 ports to connect from (ip_local_port_range,
     ip(7))."""
@@ -357,22 +349,13 @@ def _format_sources(endpoint: str, settings: Settings) -> tuple[str, ...]:
     return ("--source-ips", ",".join(f"127.0.0.{number}" for number in range(1, needed + 1)))
 
 
-def _format_busy_connections(settings: Settings) -> tuple[str, ...]:
-    busy = settings.busy_connections
-    return ("--busy-connections", str(busy)) if busy is not None else ()
-
-
-def _format_slow_readers(settings: Settings) -> tuple[str, ...]:
-    return ("--slow-readers", str(settings.slow_readers)) if settings.slow_readers else ()
+def _format_given(option: str, value: object) -> tuple[str, ...]:
+    """Return an option with its value; nothing for None."""
+    return (option, str(value)) if value is not None else ()
 
 
 def _format_start(settings: Settings) -> tuple[str, ...]:
     return ("--start", settings.start) if settings.start != "together" else ()
-
-
-def _format_audience(settings: Settings) -> tuple[str, ...]:
-    audience = settings.server.get("audience")
-    return ("--audience", str(audience)) if audience is not None else ()
 
 
 def _format_number(value: float | str) -> str:
