@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from netdyno.model.base import Frozen
 
 EXCHANGES = 20
-
-
-class Exchange(Frozen):
-    """A question and its answer: `sent_ns` and `answered_ns` by this host's clock, `there_ns` by the other's."""
-
-    sent_ns: int
-    there_ns: int
-    answered_ns: int
-
-    @property
-    def round_trip_ns(self) -> int:
-        return self.answered_ns - self.sent_ns
 
 
 class Offset(Frozen):
@@ -29,12 +17,10 @@ class Offset(Frozen):
     round_trip_ns: int
 
 
-def estimate_offset(exchanges: Sequence[Exchange]) -> Offset:
-    """Return the offset by the shortest exchange: each of the others was delayed on one of its ways, and it is unknown
-    on which. Pure."""
-    best = min(exchanges, key=lambda exchange: exchange.round_trip_ns)
-    middle_ns = (best.sent_ns + best.answered_ns) // 2
-    return Offset(offset_ns=best.there_ns - middle_ns, round_trip_ns=best.round_trip_ns)
+def estimate_offset(sent_ns: int, there_ns: int, answered_ns: int) -> Offset:
+    """Return the offset by a question and its answer: `sent_ns` and `answered_ns` by this host's clock, `there_ns` by
+    the other's. Pure."""
+    return Offset(offset_ns=there_ns - (sent_ns + answered_ns) // 2, round_trip_ns=answered_ns - sent_ns)
 
 
 def start_within_ns(before: Offset, after: Offset) -> float:
@@ -44,14 +30,15 @@ def start_within_ns(before: Offset, after: Offset) -> float:
 
 
 async def measure(ask: Callable[[], Awaitable[int]], limit_s: float, exchanges: int = EXCHANGES) -> Offset:
-    """Measure the offset of another clock, whose time.monotonic_ns() `ask` fetches. Raises TimeoutError where an answer
-    takes longer than `limit_s`: a host that is stopped keeps its connections."""
+    """Measure the offset of another clock, whose time.monotonic_ns() `ask` fetches, by the shortest exchange: each of
+    the others was delayed on one of its ways, and it is unknown on which. Raises TimeoutError where an answer takes
+    longer than `limit_s`: a host that is stopped keeps its connections."""
     import asyncio  # the helpers of a trial do not need it
 
-    measured: list[Exchange] = []
+    measured: list[Offset] = []
     for _ in range(exchanges):
         async with asyncio.timeout(limit_s):
             sent_ns = time.monotonic_ns()
             there_ns = await ask()
-            measured.append(Exchange(sent_ns=sent_ns, there_ns=there_ns, answered_ns=time.monotonic_ns()))
-    return estimate_offset(measured)
+            measured.append(estimate_offset(sent_ns, there_ns, time.monotonic_ns()))
+    return min(measured, key=lambda offset: offset.round_trip_ns)
