@@ -209,29 +209,18 @@ def judge(name: str, terms: Terms, take_measurement: Callable[[], LinkMeasuremen
     """Describe a link, and return with it the reason why nothing is measured over it; empty where the link has its
     terms."""
     try:
-        measurement, problems = _measure_until_right(terms, take_measurement)
+        measurement, attempts = take_measurement(), 1
+        while (problems := find_faults(terms, measurement)) and attempts < ATTEMPTS:
+            measurement, attempts = take_measurement(), attempts + 1
         way = wan.choose_way()
     except NotAllowedError as error:
         return f"{name}: not available here", f"the link {name} is not available here: {error}"
     means = "netem" if way.by == "netem" else f"the project's relay, because there is no netem ({way.why})"
-    line = f"{name}, by {means}: {describe_measurement(measurement)}"
+    measured = describe_measurement(measurement)
+    line = f"{name}, by {means}: {measured}"
     if not problems:
         return line, ""
-    measured = describe_measurement(measurement)
     return line, f"the link {name} is not as requested, in {ATTEMPTS} tries: {'; '.join(problems)}; {measured}"
-
-
-def _measure_until_right(
-    terms: Terms, take_measurement: Callable[[], LinkMeasurement], attempts: int = ATTEMPTS
-) -> tuple[LinkMeasurement, list[str]]:
-    """Return the first measurement without faults, or the last, and the faults in it."""
-    measurement = take_measurement()
-    problems = find_faults(terms, measurement)
-    return (
-        (measurement, problems)
-        if not problems or attempts == 1
-        else _measure_until_right(terms, take_measurement, attempts - 1)
-    )
 
 
 def find_faults(terms: Terms, measurement: LinkMeasurement) -> list[str]:
