@@ -46,19 +46,15 @@ class Canary:
         return trial if trial.status == "skipped" else msgspec.structs.replace(trial, canary=self.end(begun))
 
     def begin(self) -> CanaryOutcome:
-        """Take the reading before the programs of a trial."""
-        return self._read_fresh()
+        """Take the reading before the programs of a trial, or the last one while it is fresh."""
+        if self._last is not None and time.monotonic() - self._last_at <= FRESH_S:
+            return self._last, ""
+        return self._take()
 
     def end(self, begun: CanaryOutcome) -> CanaryReadings:
         """Take the reading after they have ended, and return both."""
         (before, why_before), (after, why_after) = begun, self._take()
         return CanaryReadings(before=before, after=after, unread=why_before or why_after)
-
-    def _read_fresh(self) -> CanaryOutcome:
-        """Return the last reading while it is fresh, else a new one."""
-        if self._last is not None and time.monotonic() - self._last_at <= FRESH_S:
-            return self._last, ""
-        return self._take()
 
     def _take(self) -> CanaryOutcome:
         try:
