@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from netdyno.measure.machine import cpu_quota, orphans, server_proc
+from netdyno.measure.machine import cpu_quota, orphans, server_proc, server_processes
 from netdyno.measure.machine.cpu_quota import Throttled
 from netdyno.model.observation import MachineObservation
 
@@ -180,14 +180,5 @@ def _sum_used_s(own: Sequence[int]) -> float:
     """Return the CPU time of this process, of its children that have ended, and of the living processes `own`. A
     process that ends between two readings moves from the living to the ended, with all that it used."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + ended.ru_utime + ended.ru_stime + sum(_read_used_s(pid) for pid in own)
-
-
-def _read_used_s(pid: int) -> float:
-    """Return the CPU time of a process and the children that it has waited for; 0 once it is gone, as its parent then
-    has the time."""
-    try:
-        reaped_s = server_proc.read_reaped_s(pid)
-        return time.clock_gettime(server_proc.cpu_clock(pid)) + reaped_s
-    except OSError:
-        return 0.0
+    living_s = sum(cpu.own_s + cpu.reaped_s for cpu in server_processes.read_cpu(own).values())
+    return time.process_time() + ended.ru_utime + ended.ru_stime + living_s
