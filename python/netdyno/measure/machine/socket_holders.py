@@ -54,7 +54,7 @@ def find_serving(stand_in: int, started: int, net: Path, endpoint: str) -> int |
     (`started` is the stand-in itself), the first of those that listen. None where that is not known: it may not be
     read, it only passes on to another network, or several are not of one family. Our own ancestors are not taken for
     it, for the load is of that family, too."""
-    inodes = _find_listeners(net, endpoint)
+    inodes = _find_sockets(net, endpoint, is_listening=True)
     holders = find_holders(inodes)
     has_started = started != stand_in
     if started in holders or (has_started and not inodes):
@@ -68,15 +68,6 @@ def find_serving(stand_in: int, started: int, net: Path, endpoint: str) -> int |
     return None if serving is None or cpu_users.read_name(serving) in PASSES_ON else serving
 
 
-def _find_listeners(net: Path, endpoint: str) -> set[str]:
-    """Return the inodes of the sockets that listen at this endpoint."""
-    address, _, file = endpoint.partition(AT_FILE)
-    if file:
-        return _find_file_sockets(net, file, _ACCEPTS)
-    places = format_places(address)
-    return {row.inode for row in read_rows(net) if row.local in places and row.state == _LISTENS}
-
-
 def list_ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
     """Yield a process, its parent, and so on. Pure."""
     while pid:
@@ -87,15 +78,20 @@ def list_ancestors(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
 def find_server_holders(net: Path, endpoint: str) -> set[int]:
     """Return the processes that have a socket of the server at this endpoint open, as far as their descriptors may be
     read. `net` is the net folder of its network namespace."""
+    return find_holders(_find_sockets(net, endpoint) - {_NO_PROCESS})
+
+
+def _find_sockets(net: Path, endpoint: str, *, is_listening: bool = False) -> set[str]:
+    """Return the inodes of the sockets of the server at this endpoint: all, or those that listen."""
     address, _, file = endpoint.partition(AT_FILE)
     if file:
-        return find_holders(_find_file_sockets(net, file))
+        return _find_file_sockets(net, file, _ACCEPTS if is_listening else 0)
     places = format_places(address)
-    rows = read_rows(net)
-    return find_holders({row.inode for row in rows if row.local in places and row.inode != _NO_PROCESS})
+    rows = [row for row in read_rows(net) if row.local in places]
+    return {row.inode for row in rows if not is_listening or row.state == _LISTENS}
 
 
-def _find_file_sockets(net: Path, file: str, flags: int = 0) -> set[str]:
+def _find_file_sockets(net: Path, file: str, flags: int) -> set[str]:
     """Return the inodes of the sockets of a file: the one that listens there, and those that it accepted; or those with
     certain flags."""
     with suppress(OSError):
