@@ -46,7 +46,6 @@ class ProgramSettings(msgspec.Struct, frozen=True):
     nice: int
     limits: ResourceLimits
     environment: dict[str, str]
-    timer_slack_ns: int
 
     def apply(self) -> None:
         """Give all but the environment to this process. Raises OSError."""
@@ -56,13 +55,13 @@ class ProgramSettings(msgspec.Struct, frozen=True):
         for name, bounds in self.limits.items():
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), bounds)
         # After the policy: a real-time task has no slack, and the kernel ignores one that is set for it.
-        if _libc.prctl(_PR_SET_TIMERSLACK, self.timer_slack_ns, 0, 0, 0) != 0:
+        if _libc.prctl(_PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_TIMERSLACK)")
 
     def describe(self) -> dict[str, str | int]:
         """Return the settings for the record of a run."""
         return {
-            "ground.timer_slack_ns": self.timer_slack_ns,
+            "ground.timer_slack_ns": TIMER_SLACK_NS,
             "ground.policy": _POLICY_NAMES[self.policy],
             "ground.nice": self.nice,
             "ground.limits": ", ".join(
@@ -72,7 +71,7 @@ class ProgramSettings(msgspec.Struct, frozen=True):
         }
 
 
-def choose(timer_slack_ns: int = TIMER_SLACK_NS) -> ProgramSettings:
+def choose() -> ProgramSettings:
     """Choose the settings of the programs of this process."""
     limits = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}")) for name in _LIMITS}
     return ProgramSettings(
@@ -80,7 +79,6 @@ def choose(timer_slack_ns: int = TIMER_SLACK_NS) -> ProgramSettings:
         nice=max(0, os.getpriority(os.PRIO_PROCESS, 0)),
         limits=choose_limits(limits),
         environment=build_environment(os.environ),
-        timer_slack_ns=timer_slack_ns,
     )
 
 
