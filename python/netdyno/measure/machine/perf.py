@@ -136,20 +136,13 @@ class PerfRecorder:
         self._process = process
         self._control = control
 
-    def start(self) -> None:
-        """Record from now on."""
-        self.tell("enable")
-
-    def stop(self) -> None:
-        """Record no more."""
-        self.tell("disable")
-
     def end(self) -> None:
         """Wait until perf has written all that it saw. Raises TrialError where it does not, or had ended before."""
         self.tell("stop")
         self._process.expect_end(time.monotonic(), ATTACH_S)
 
     def tell(self, word: str) -> None:
+        """Send a command of --control: "enable" begins to record, "disable" ends it."""
         with suppress(BrokenPipeError):  # it is ending; its exit code or missing answer will show that
             os.write(self._control, f"{word}\n".encode())
 

@@ -179,10 +179,10 @@ def _record(
 
             def begins() -> None:
                 switches[0] = _count_switches(pids)
-                recorder.start()
+                recorder.tell("enable")
 
             def ends() -> None:
-                recorder.stop()
+                recorder.tell("disable")
                 switches[1] = _count_switches(pids)
 
             window = TracedWindow(ends, begins)
