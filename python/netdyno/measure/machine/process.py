@@ -246,9 +246,6 @@ class LineReader:
         self._buffer = b""
         os.set_blocking(fd, False)
 
-    def fileno(self) -> int:
-        return self.fd
-
     def read_lines(self) -> list[str]:
         """Return every line that has become complete; at the end of the stream also a last one without its newline. A
         writer that never pauses gives some lines at a time. Raises TrialError when a line is longer than
