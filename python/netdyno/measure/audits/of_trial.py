@@ -82,11 +82,7 @@ def of_client(own: Sequence[Audit]) -> tuple[Audit, ...]:
     """Return a client contestant's own audits. The one about the generator always passes and says so, because here the
     client is compared and is not the instrument."""
     return tuple(
-        Audit(
-            name=audit.name, passed=True, detail=f"not judged, because the client is what is compared: {audit.detail}"
-        )
-        if audit.name == outcomes.ABOUT_THE_GENERATOR
-        else audit
+        _excuse(audit, "the client is what is compared") if audit.name == outcomes.ABOUT_THE_GENERATOR else audit
         for audit in own
     )
 
@@ -99,11 +95,7 @@ def on_shared_cores(own: Sequence[Audit], load: LoadResult) -> tuple[Audit, ...]
     if outcomes.busiest(load) >= outcomes.SATURATED or 0 < outcomes.SATURATED * cores <= used:
         return tuple(own)
     return tuple(
-        Audit(
-            name=audit.name,
-            passed=True,
-            detail=f"lags not judged, because server and generator share cores: {audit.detail}",
-        )
+        _excuse(audit, "server and generator share cores", what="lags ")
         if audit.name == outcomes.ABOUT_THE_GENERATOR and not audit.passed
         else audit
         for audit in own
@@ -116,9 +108,7 @@ def with_failed_connects(own: Sequence[Audit], load: LoadResult) -> tuple[Audit,
     ended_early = load.errors.get("closed_by_server", 0) + load.errors.get("reset", 0)
     crowd = load.connections.established > 1 and ended_early == 0
     return tuple(
-        Audit(name=audit.name, passed=True, detail=f"not judged, because failed connects are counted: {audit.detail}")
-        if audit.name == "connections" and crowd
-        else audit
+        _excuse(audit, "failed connects are counted") if audit.name == "connections" and crowd else audit
         for audit in own
     )
 
@@ -403,8 +393,8 @@ def _audit_throttling(machine: MachineObservation, limit_s: float) -> tuple[Audi
     )
 
 
-def _excuse(audit: Audit, why: str) -> Audit:
-    return Audit(name=audit.name, passed=True, detail=f"not judged, because {why}: {audit.detail}")
+def _excuse(audit: Audit, why: str, what: str = "") -> Audit:
+    return Audit(name=audit.name, passed=True, detail=f"{what}not judged, because {why}: {audit.detail}")
 
 
 def _describe_loss(machine: MachineObservation, used_s: float, limit_s: float) -> str:
