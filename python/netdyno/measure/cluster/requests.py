@@ -7,12 +7,12 @@ from typing import Annotated
 import msgspec
 
 from netdyno.measure.cluster.clocks import Offset
-from netdyno.model.base import Frozen, Number, type_level
+from netdyno.model.base import Frozen, Number
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import CanaryReadings, ForeignLoad, HostCanary, Pinning
 from netdyno.model.run import Environment
 from netdyno.model.trial import Trial, Warmup
-from netdyno.question.plan import Cell
+from netdyno.question.plan import Cell, CellKind
 
 
 class Prepare(Frozen, tag=True):
@@ -68,11 +68,11 @@ class TrialDone(Frozen, tag=True):
 
 
 class WarmupsRequest(Frozen, tag=True):
-    """A request to measure how long servers warm up; a kind is a scenario, a contestant and its levels."""
+    """A request to measure how long servers warm up."""
 
     ground: CommonSettings
     scenarios: tuple[Scenario, ...]
-    kinds: tuple[tuple[str, str, dict[str, type_level]], ...]
+    kinds: tuple[CellKind, ...]
 
 
 class WarmupsDone(Frozen, tag=True):

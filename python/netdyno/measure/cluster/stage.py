@@ -199,8 +199,7 @@ class Stage:
         if not kinds:
             return
         self._look(len(self._clients))
-        requested = tuple((kind.scenario, kind.contestant, kind.levels) for kind in kinds)
-        request = WarmupsRequest(ground=self._ground, scenarios=tuple(scenarios.values()), kinds=requested)
+        request = WarmupsRequest(ground=self._ground, scenarios=tuple(scenarios.values()), kinds=tuple(kinds))
         try:
             done = self._perform(self._server, request, BEYOND_S * (1 + len(kinds)))
         except HostLostError as lost:

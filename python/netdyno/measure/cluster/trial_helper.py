@@ -39,7 +39,6 @@ from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import HostCanary
 from netdyno.model.options import settings
 from netdyno.question.contestants import building, contestants
-from netdyno.question.plan import CellKind
 
 REQUEST, REPLY, WAY = "request.json", "reply.json", "way"
 STAND_IN = Path(__file__).parent / "stand_in.py"
@@ -104,7 +103,7 @@ def _make_trial(request: TrialRequest, folder: Path) -> TrialDone:
 
 
 def _measure_warm_ups(request: WarmupsRequest, folder: Path) -> WarmupsDone:
-    kinds = [CellKind(*kind) for kind in request.kinds]
+    kinds = request.kinds
     servers = {
         server.name: server for server in _find_contestants(sorted({kind.contestant for kind in kinds}), "server")
     }
