@@ -108,7 +108,7 @@ class Stage:
         contestants. Raises UserError where a host has other programs, or another commit, than this machine."""
         experiment, servers, clients = setup.experiment, setup.servers, setup.clients
         counts = {
-            _count_client_hosts(scenario, levels)
+            settings(scenario, levels).client_hosts
             for scenario in experiment.scenarios
             for levels in combinations(scenario)
         }
@@ -164,11 +164,10 @@ class Stage:
 
     def trial(self, cell: Cell, scenario: Scenario, warmup: Warmup | None) -> Trial:
         """Make a trial, which fails where a host is lost meanwhile. Raises GoneError where a host for it has left."""
-        self._look(_count_client_hosts(scenario, cell.levels))
+        cell_settings = settings(scenario, cell.levels, warmup.of_load_s if warmup else 0.0)
+        self._look(cell_settings.client_hosts)
         began = time.monotonic()
-        limit_s = (
-            plan.estimate_trial_seconds(settings(scenario, cell.levels, warmup.of_load_s if warmup else 0.0)) + BEYOND_S
-        )
+        limit_s = plan.estimate_trial_seconds(cell_settings) + BEYOND_S
         request = TrialRequest(ground=self._ground, cell=cell, scenario=scenario, warmup=warmup)
         try:
             done = self._perform(self._server, request, limit_s)
@@ -281,10 +280,6 @@ def _take_first(hosts: Sequence[Host], count: int) -> tuple[Host, ...]:
         if host.description.is_busy:
             raise UserError(f"the host {host.address} is busy with another run")
     return tuple(hosts[:count])
-
-
-def _count_client_hosts(scenario: Scenario, levels: Mapping[str, type_level]) -> int:
-    return settings(scenario, levels).client_hosts
 
 
 def _choose_cores(clients: Sequence[Host]) -> list[tuple[int, ...]]:
