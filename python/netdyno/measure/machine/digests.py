@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from subprocess import SubprocessError
 
@@ -21,7 +20,6 @@ HARNESS = "python/"
 """The name of the harness among programs."""
 CLIENT = "client-"
 """The prefix of the name of a client contestant there, as in the build (building.list_targets)."""
-OfFile = Callable[[Path], str]
 
 
 def digest_programs(
@@ -31,12 +29,11 @@ def digest_programs(
     manifest starts it. A contestant that is not available has none, nor has a server that stands already: what was
     started for it is a stand-in. A client may have the name of a server, so its line begins with CLIENT. `tls_layer`:
     what servers load that speak TLS. Raises UserError where a file of it cannot be read."""
-    digest_file = functools.cache(loaded.digest)  # most share a runtime of a thousand files
-    lines = {GENERATOR: _digest_files(loaded.list_program_files(generator), digest_file)}
+    lines = {GENERATOR: _digest_files(loaded.list_program_files(generator))}
     if tls_layer is not None:
-        lines[tls_layer.stem] = _digest_files(loaded.list_program_files(tls_layer), digest_file)
-    lines |= {server.name: _digest_contestant(server, digest_file) for server in _select_started(servers)}
-    lines |= {f"{CLIENT}{client.name}": _digest_contestant(client, digest_file) for client in _select_started(clients)}
+        lines[tls_layer.stem] = _digest_files(loaded.list_program_files(tls_layer))
+    lines |= {server.name: _digest_contestant(server) for server in _select_started(servers)}
+    lines |= {f"{CLIENT}{client.name}": _digest_contestant(client) for client in _select_started(clients)}
     return [f"{name} {digest}" for name, digest in sorted(lines.items())]
 
 
@@ -55,7 +52,7 @@ def digest_host(
     generator: Path, canary: Path, servers: Sequence[Contestant], clients: Sequence[Contestant] = ()
 ) -> list[str]:
     """Return the digests with those of the canary and the harness's own code: what hosts of one run have in common."""
-    canary_digest = _digest_files(loaded.list_program_files(canary), loaded.digest)
+    canary_digest = _digest_files(loaded.list_program_files(canary))
     return [
         *digest_programs(generator, servers, clients),
         f"{canary.name} {canary_digest}",
@@ -76,9 +73,9 @@ def _select_started(contestants: Sequence[Contestant]) -> list[Contestant]:
     return [contestant for contestant in contestants if contestant.available and not stands_already(contestant)]
 
 
-def _digest_contestant(contestant: Contestant, digest_file: OfFile) -> str:
+def _digest_contestant(contestant: Contestant) -> str:
     try:
-        return _digest_files(loaded.files(contestant), digest_file, contestant.manifest.run)
+        return _digest_files(loaded.files(contestant), contestant.manifest.run)
     except (OSError, SubprocessError, zipfile.BadZipFile) as error:
         raise UserError(f"files of {contestant.name} cannot be read: {error}") from error
 
@@ -90,10 +87,10 @@ def _find_runtime(contestant: Contestant) -> loaded.LoadedRuntime | None:
         raise UserError(f"the runtime of {contestant.name} cannot be identified: {error}") from error
 
 
-def _digest_files(files: Iterable[Path], digest_file: OfFile, words: Sequence[str] = ()) -> str:
+def _digest_files(files: Iterable[Path], words: Sequence[str] = ()) -> str:
     digest = hashlib.sha256()
     for word in words:
         digest.update(f"{word}\0".encode())
     for path in files:
-        digest.update(f"{path.name}\0{digest_file(path)}\0".encode())
+        digest.update(f"{path.name}\0{loaded.digest(path)}\0".encode())
     return digest.hexdigest()[:SHOWN]
