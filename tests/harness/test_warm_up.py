@@ -86,7 +86,7 @@ def test_a_burst_is_no_part_of_the_warm_up(
     seen: list[float | None] = []
 
     @contextmanager
-    def refuse(_: object, load_settings: Settings, *__: object) -> Iterator[None]:
+    def refuse(_: object, load_settings: Settings, *__: object, **___: object) -> Iterator[None]:
         seen.append(load_settings.burst_rate)
         raise NoNetworkError("not here")
         yield

@@ -22,7 +22,7 @@ from netdyno.measure.machine.links import lan
 from netdyno.measure.machine.links.lan import Lan
 from netdyno.measure.machine.links.namespace import Namespace, NotAllowedError
 from netdyno.measure.machine.links.namespace_child import read_network
-from netdyno.measure.machine.links.network import NetworkNeeds, make_network
+from netdyno.measure.machine.links.network import make_network
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.trial import run_trial
@@ -274,9 +274,8 @@ def test_the_kernel_counts_at_the_servers_end(context: TrialContext) -> None:
     chosen = settings(msgspec.structs.replace(SCENARIO, link="lan"), {})
     with joined():
         pass  # it can be had
-    with make_network(
-        TRANSPORTS["udp"], chosen, NetworkNeeds(context.pinning, TrialLog(context.folder / "log"), 1)
-    ) as network:
+    log = TrialLog(context.folder / "log")
+    with make_network(TRANSPORTS["udp"], chosen, context.pinning, log, seed=1) as network:
         knock = f"import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('{network.address}', 9))"
         subprocess.run([*network.load, sys.executable, "-c", knock], check=True)
         udp = [line.split() for line in (network.counters / "snmp").read_text().splitlines() if line.startswith("Udp:")]

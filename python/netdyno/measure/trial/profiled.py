@@ -14,14 +14,14 @@ import msgspec
 from msgspec.structs import replace
 
 from netdyno.measure.machine import orphans, perf, server_proc
-from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
+from netdyno.measure.machine.links.network import Network, NoNetworkError, make_network
 from netdyno.measure.machine.perf import Lost, Rights, Stacks, StackSample, Switched
 from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.backend import NoBackendError, start_backend
-from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.context import TrialContext, ignore_progress
 from netdyno.measure.trial.prepared import load_program, log_path
 from netdyno.measure.trial.serving import build_networked_command, wait_ready
 from netdyno.measure.trial.traced import TracedWindow
@@ -131,7 +131,7 @@ def _observe(task: ProfileTask, method: _Method, tool: str, context: TrialContex
     server = None
     try:
         with make_network(
-            transport_of(task.contestant), task.settings, NetworkNeeds(context.pinning, log, context.seed)
+            transport_of(task.contestant), task.settings, context.pinning, log, seed=context.seed
         ) as network:
             server = _record(task, method, tool, context, log, data, network)
         stacks = method.understand(perf.parse_events(perf.read_script(tool, data, log)), server.name, server.window_s)
@@ -158,7 +158,7 @@ def _record(
     task: ProfileTask, method: _Method, tool: str, context: TrialContext, log: TrialLog, data: Path, network: Network
 ) -> _Served:
     load_settings, cores = task.settings, context.pinning.server
-    quiet = msgspec.structs.replace(context, progress=lambda _completed, _seconds: None)
+    quiet = msgspec.structs.replace(context, progress=ignore_progress)
     with (
         start_backend(load_settings, network, context, log) as backend,
         log.section(

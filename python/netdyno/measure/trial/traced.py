@@ -14,12 +14,12 @@ import msgspec
 
 from netdyno.kit import quantities
 from netdyno.measure.machine import orphans, strace
-from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
+from netdyno.measure.machine.links.network import NoNetworkError, make_network
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
 from netdyno.measure.trial.backend import NoBackendError, start_backend
-from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.context import TrialContext, ignore_progress
 from netdyno.measure.trial.prepared import load_program, log_path
 from netdyno.measure.trial.serving import build_networked_command, wait_ready
 from netdyno.model.base import type_level
@@ -87,15 +87,13 @@ def _list_tasks(scenario: Scenario, servers: ContestantsByName, clients: Contest
             scenario,
             name,
             levels,
-            _find_obstacle(servers[name]) or plan.explain_skip(servers[name], scenario, levels, clients),
+            # Its other users must not be slowed down, and it may be on another host.
+            "an already running server is not traced"
+            if stands_already(servers[name])
+            else plan.explain_skip(servers[name], scenario, levels, clients),
         )
         for name in scenario.contestants
     ]
-
-
-def _find_obstacle(contestant: Contestant) -> str:
-    """Exclude a running server: its other users must not be slowed down, and it may be on another host."""
-    return "an already running server is not traced" if stands_already(contestant) else ""
 
 
 def select_missing(planned: Sequence[TraceTask], done: Sequence[Traced]) -> tuple[TraceTask, ...]:
@@ -145,40 +143,40 @@ def _trace_task(task: TraceTask, contestant: Contestant, context: TrialContext) 
     log = TrialLog(context.folder / path)
     base = msgspec.structs.replace(base, log=str(path))
     try:
-        place = NetworkNeeds(context.pinning, log, context.seed, context.network)
-        with make_network(transport_of(contestant), load_settings, place) as network:
-            return _run(base, _Trial(cell, load_settings, contestant, network, tool), context, log)
+        return _run(base, cell, load_settings, contestant, tool, context, log)
     except (NoNetworkError, NoBackendError, TrialError, strace.UnreadableTraceError) as failure:
         log.note(f"not traced: {failure}")
         return msgspec.structs.replace(base, reason=str(failure))
 
 
-class _Trial(msgspec.Struct, frozen=True):
-    cell: Cell
-    settings: Settings
-    contestant: Contestant
-    network: Network
-    tool: str
-
-
-def _run(base: Traced, trial: _Trial, context: TrialContext, log: TrialLog) -> Traced:
-    load_settings, network = trial.settings, trial.network
-    quiet = msgspec.structs.replace(context, progress=lambda _completed, _seconds: None)
+def _run(
+    base: Traced,
+    cell: Cell,
+    load_settings: Settings,
+    contestant: Contestant,
+    tool: str,
+    context: TrialContext,
+    log: TrialLog,
+) -> Traced:
+    quiet = msgspec.structs.replace(context, progress=ignore_progress)
     trace_file = log.path.with_suffix(".trace")
     try:
         with (
+            make_network(
+                transport_of(contestant), load_settings, context.pinning, log, seed=context.seed, given=context.network
+            ) as network,
             start_backend(load_settings, network, context, log) as backend,
             log.section(
                 "server",
-                command := build_networked_command(trial.contestant, load_settings, network, context, backend),
+                command := build_networked_command(contestant, load_settings, network, context, backend),
             ) as output,
             orphans.end(),
             Process(command, context.pinning.server, output, talks=True, traceable=True) as server,
         ):
-            ready = wait_ready(server, server.lines(), context, trial.contestant, network)
-            with strace.attach_tracer(trial.tool, ready.pid, context.pinning.server, trace_file, log) as tracer:
+            ready = wait_ready(server, server.lines(), context, contestant, network)
+            with strace.attach_tracer(tool, ready.pid, context.pinning.server, trace_file, log) as tracer:
                 window = TracedWindow(ends=tracer.terminate)
-                program, command = load_program(trial.cell, load_settings, trial.contestant, ready, context)
+                program, command = load_program(cell, load_settings, contestant, ready, context)
                 load = generate.measure(program, [*network.load, *command], load_settings, server, window, quiet, log)
                 strace.let_go(tracer)
         start_s, end_s = _read_window(load)

@@ -15,7 +15,7 @@ from netdyno.kit import quantities
 from netdyno.measure.audits import of_trial as audits
 from netdyno.measure.machine import control_group, jit, orphans, server_proc, server_processes
 from netdyno.measure.machine.control_group import ControlGroup, NoControlGroupError
-from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, derive_terms, make_network
+from netdyno.measure.machine.links.network import Network, NoNetworkError, derive_terms, make_network
 from netdyno.measure.machine.process import (
     KILLED,
     GoneServerError,
@@ -88,8 +88,8 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: T
     try:
         if reason := context.bad_links.get(cell_settings.link_words):
             raise NoNetworkError(reason)
-        place = NetworkNeeds(context.pinning, log, derive_seed(cell, context), context.network)
-        with make_network(transports.of(contestant), cell_settings, place) as network:
+        transport, seed = transports.of(contestant), derive_seed(cell, context)
+        with make_network(transport, cell_settings, context.pinning, log, seed=seed, given=context.network) as network:
             measured = (measure_writes if cell_settings.is_write_only else _measure)(prepared, network)
     except (NoNetworkError, NoControlGroupError, NoBackendError) as missing:
         log.note(f"skipped: {missing}")

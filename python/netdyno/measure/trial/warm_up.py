@@ -13,7 +13,7 @@ from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.kit.statistics.settled import settled_from
 from netdyno.measure.machine import control_group, cpu_share, jit, orphans, server_proc, server_processes
 from netdyno.measure.machine.control_group import NoControlGroupError
-from netdyno.measure.machine.links.network import Network, NetworkNeeds, NoNetworkError, make_network
+from netdyno.measure.machine.links.network import Network, NoNetworkError, make_network
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import load as generate
@@ -201,8 +201,10 @@ def _measure_alone(kind: CellKind, scenario: Scenario, contestant: Contestant, c
     path = log_path(cell)
     log = TrialLog(context.folder / path.with_name(f"warm-up-{path.name[len(BEFORE_ALL) :]}"))
     try:
-        place = NetworkNeeds(context.pinning, log, context.seed, context.network)
-        with make_network(transports.of(contestant), load_settings, place) as network:
+        transport = transports.of(contestant)
+        with make_network(
+            transport, load_settings, context.pinning, log, seed=context.seed, given=context.network
+        ) as network:
             warmup = _observe_warmup(cell, load_settings, contestant, network, context, log)
     except (NoNetworkError, NoControlGroupError, NoBackendError, TrialError) as failure:
         log.note(f"not measured: {failure}")

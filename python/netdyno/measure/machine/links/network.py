@@ -41,33 +41,27 @@ class Network(msgspec.Struct, frozen=True):
 MACHINE = Network((), (), Path("/proc/net"))
 
 
-class NetworkNeeds(msgspec.Struct, frozen=True):
-    """The needs of a network of a trial: the cores of its programs, their log, the seed of random losses, and the
-    network between its programs where no link is requested: this machine, or hosts of a cluster."""
-
-    pinning: Pinning
-    log: TrialLog
-    seed: int
-    given: Network = MACHINE
-
-
 @contextmanager
-def make_network(transport: Transport, settings: Settings, place: NetworkNeeds) -> Iterator[Network]:
-    """Make the network of one trial, which is gone with it. Raises NoNetworkError."""
-    if reason := find_obstacle(transport, settings, place.given):
+def make_network(
+    transport: Transport, settings: Settings, pinning: Pinning, log: TrialLog, *, seed: int, given: Network = MACHINE
+) -> Iterator[Network]:
+    """Make the network of one trial, which is gone with it. `pinning` and `log` are those of its programs, `seed` is
+    that of random losses, and `given` lies between the programs where no link is requested: this machine, or hosts of a
+    cluster. Raises NoNetworkError."""
+    if reason := find_obstacle(transport, settings, given):
         raise NoNetworkError(reason)
-    if settings.is_apart and place.given is MACHINE:
+    if settings.is_apart and given is MACHINE:
         if transport.private:
             raise NoNetworkError(
                 f"the link {settings.link} does not carry {transport.name}; measure it over the loopback"
             )
-        with _join_ends(settings, place) as network:
+        with _join_ends(settings, pinning, log, seed) as network:
             yield network
     elif transport.private:
         with _make_private(transport) as network:
             yield network
     else:
-        yield place.given
+        yield given
 
 
 def find_obstacle(transport: Transport, settings: Settings, given: Network) -> str:
@@ -102,24 +96,20 @@ def _make_private(transport: Transport) -> Iterator[Network]:
 
 
 @contextmanager
-def _join_ends(settings: Settings, place: NetworkNeeds) -> Iterator[Network]:
+def _join_ends(settings: Settings, pinning: Pinning, log: TrialLog, seed: int) -> Iterator[Network]:
     try:
         if not settings.is_impaired:
             with lan.make_link(find_rate_hz(settings)) as ends:
-                yield msgspec.structs.replace(
-                    _build_network(ends.server, ends.load), paced=find_rate_hz(settings) is not None
-                )
+                yield _build_network(ends.server, ends.load, paced=find_rate_hz(settings) is not None)
         else:
-            with wan.make_link(derive_terms(settings, place.seed), place.log, place.pinning) as ends:
-                yield msgspec.structs.replace(
-                    _build_network(ends.server, ends.load, ends.relay), paced=ends.relay is None
-                )
+            with wan.make_link(derive_terms(settings, seed), log, pinning) as ends:
+                yield _build_network(ends.server, ends.load, relay=ends.relay, paced=ends.relay is None)
     except NotAllowedError as error:
         raise NoNetworkError(f"the link {settings.link_words} is not available here: {error}") from error
 
 
-def _build_network(server: Namespace, load: Namespace, relay: Relay | None = None) -> Network:
-    return Network(server.enter, load.enter, _find_counters(server), SERVER_ADDRESS, relay)
+def _build_network(server: Namespace, load: Namespace, *, relay: Relay | None = None, paced: bool) -> Network:
+    return Network(server.enter, load.enter, _find_counters(server), SERVER_ADDRESS, relay, paced)
 
 
 def derive_terms(settings: Settings, seed: int = 1) -> wan.Terms:
