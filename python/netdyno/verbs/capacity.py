@@ -137,7 +137,8 @@ def _search_all(
         )
         first = first or capacity_search.send_first_requests(experiment, servers, prepared)
         (server,) = first.describe_servers([server])
-        rate_hz = first.rates_hz.get(server.name)
+        replies = first.by_server.get(server.name)
+        rate_hz = None if replies is None else replies.rate_hz
         if len(servers) > 1:
             console.print(f"{server.name}:", markup=False)
         search = _search(

@@ -77,36 +77,7 @@ class FirstRequests(NamedTuple):
     send: Send
 
 
-class FirstReplies(msgspec.Struct, frozen=True):
-    """The experiment with what is verified of replies, and at which rate; how many replies a second each of the user's
-    own servers gave to the first requests, at most; the servers that closed each connection after a reply; and how long
-    each took to be ready and to end."""
-
-    experiment: Experiment
-    rates_hz: Mapping[str, float]
-    closing: frozenset[str] = frozenset()
-    overheads_s: Mapping[str, float] = msgspec.field(default_factory=dict)
-    failures: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Of a gate: why one of its two has no right reply, by its name."""
-
-    def describe_servers(self, servers: Sequence[Contestant]) -> tuple[Contestant, ...]:
-        """Return the servers with what their first requests showed of them."""
-        return tuple(
-            msgspec.structs.replace(
-                server,
-                own=msgspec.structs.replace(
-                    server.own,
-                    closes=server.name in self.closing,
-                    overhead_s=self.overheads_s.get(server.name, 0.0),
-                ),
-            )
-            if server.own is not None
-            else server
-            for server in servers
-        )
-
-
-class _Replies(msgspec.Struct, frozen=True):
+class ServerReplies(msgspec.Struct, frozen=True):
     """The first bodies by scenario; the replies a second of a closed loop by scenario, and the most of all; whether
     each connection was closed after a reply; and how long the server took to be ready and to end."""
 
@@ -117,49 +88,63 @@ class _Replies(msgspec.Struct, frozen=True):
     overhead_s: float = 0.0
 
 
+class FirstReplies(msgspec.Struct, frozen=True):
+    """The experiment with what is verified of replies, and at which rate; and the replies of each of the user's own
+    servers, by its name."""
+
+    experiment: Experiment
+    by_server: Mapping[str, ServerReplies]
+    failures: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Of a gate: why one of its two has no right reply, by its name."""
+
+    def describe_servers(self, servers: Sequence[Contestant]) -> tuple[Contestant, ...]:
+        """Return the servers with what their first requests showed of them."""
+        return tuple(map(self._describe_server, servers))
+
+    def _describe_server(self, server: Contestant) -> Contestant:
+        replies = self.by_server.get(server.name)
+        if server.own is None or replies is None:
+            return server
+        own = msgspec.structs.replace(server.own, closes=replies.closes, overhead_s=replies.overhead_s)
+        return msgspec.structs.replace(server, own=own)
+
+
 def check(experiment: Experiment, servers: Mapping[str, Contestant], context: TrialContext) -> FirstReplies:
     """Start each of the user's own servers once, and send it the first requests of each scenario. Raises UserError
     where a server has no right reply to a request. A gate goes on where one of its two has: the fault of the other is
     what it decides."""
-    bodies: dict[str, dict[str, FirstBodies]] = {scenario.name: {} for scenario in experiment.scenarios}
-    closed_hz: dict[str, dict[str, float]] = {scenario.name: {} for scenario in experiment.scenarios}
-    rates_hz: dict[str, float] = {}
-    overheads_s: dict[str, float] = {}
-    closing: set[str] = set()
     own_servers = [contestant for contestant in servers.values() if contestant.own is not None]
+    by_server: dict[str, ServerReplies] = {}
     failures: dict[str, UserError] = {}
     for contestant in own_servers:
         try:
-            replies = _ask_first(contestant, experiment, context)
+            by_server[contestant.name] = _ask_first(contestant, experiment, context)
         except UserError as failure:
             failures[contestant.name] = failure
             if experiment.gate is None or len(failures) == len(own_servers):
                 raise next(iter(failures.values())) from None
-            continue
-        rates_hz[contestant.name] = replies.rate_hz
-        overheads_s[contestant.name] = replies.overhead_s
-        closing |= {contestant.name} if replies.closes else set()
-        for scenario_name, rate_hz in replies.closed_hz.items():
-            closed_hz[scenario_name][contestant.name] = rate_hz
-        for scenario_name, first_bodies in replies.bodies.items():
-            bodies[scenario_name][contestant.name] = first_bodies
-    if experiment.gate is not None:
-        for scenario in experiment.scenarios:
-            if difference := _describe_difference(bodies[scenario.name]):
-                raise (UserError if scenario.verify is None else ChangedReplyError)(difference)
-    varying = {name for name, of_servers in bodies.items() if any(first.varying for first in of_servers.values())}
     scenarios = tuple(
-        lower_rate(_settle_verification(scenario, varying), closed_hz[scenario.name])
-        for scenario in experiment.scenarios
+        _settle_scenario(scenario, by_server, is_gate=experiment.gate is not None) for scenario in experiment.scenarios
     )
-    settled = msgspec.structs.replace(experiment, scenarios=scenarios)
     return FirstReplies(
-        settled,
-        rates_hz,
-        closing=frozenset(closing),
-        overheads_s=overheads_s,
+        msgspec.structs.replace(experiment, scenarios=scenarios),
+        by_server,
         failures={name: str(failure) for name, failure in failures.items()},
     )
+
+
+def _settle_scenario(scenario: Scenario, by_server: Mapping[str, ServerReplies], *, is_gate: bool) -> Scenario:
+    """Return the scenario with what is verified of replies, and at which rate. Raises UserError where the servers of a
+    gate answer differently."""
+    name = scenario.name
+    bodies = {server: replies.bodies[name] for server, replies in by_server.items() if name in replies.bodies}
+    closed_hz = {server: replies.closed_hz[name] for server, replies in by_server.items() if name in replies.closed_hz}
+    if is_gate and (difference := _describe_difference(bodies)):
+        raise (UserError if scenario.verify is None else ChangedReplyError)(difference)
+    if scenario.path and scenario.verify is None:
+        varying = any(first.varying for first in bodies.values())
+        scenario = msgspec.structs.replace(scenario, verify="status" if varying else "length")
+    return lower_rate(scenario, closed_hz)
 
 
 def find_enough_hz(experiment: Experiment) -> float:
@@ -187,7 +172,7 @@ def lower_rate(scenario: Scenario, closed_hz: Mapping[str, float]) -> Scenario:
     return msgspec.structs.replace(scenario, rate=rate_hz, rate_for=slowest)
 
 
-def _ask_first(contestant: Contestant, experiment: Experiment, context: TrialContext) -> _Replies:
+def _ask_first(contestant: Contestant, experiment: Experiment, context: TrialContext) -> ServerReplies:
     """Send a server its first requests. Raises UserError where it cannot be loaded or has no right reply."""
     if not contestant.available:
         raise UserError(f"{contestant.name} cannot be loaded: {contestant.why_not}")
@@ -233,23 +218,17 @@ def _list_cells(experiment: Experiment, contestant: Contestant, context: TrialCo
     return cells
 
 
-def _settle_verification(scenario: Scenario, varying: set[str]) -> Scenario:
-    if not scenario.path or scenario.verify is not None:
-        return scenario
-    return msgspec.structs.replace(scenario, verify="status" if scenario.name in varying else "length")
-
-
-def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) -> _Replies:
+def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) -> ServerReplies:
     """Start the server and send it the first requests of each scenario; return what came."""
     cells = _list_cells(experiment, contestant, context)
     if not cells:
-        return _Replies({}, {}, 0.0, closes=False)
+        return ServerReplies({}, {}, 0.0, closes=False)
     log = TrialLog(context.folder / "logs" / f"first-requests-{contestant.name}.log")
     command = build_server_command(contestant, cells[0][1], cores=count_server_cores(context.pinning))
     started_s = time.monotonic()
     with (
         log.section("server", command) as output,
-        orphans.end(lambda _: None),
+        orphans.end(),
         Process(command, context.pinning.server, output, talks=True) as server,
     ):
         lines = server.lines()
@@ -283,7 +262,7 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
         shut_down(server, lines, context)
     overhead_s += time.monotonic() - ends_s
     rate_hz = max(load.requests.per_second for load in loads)
-    return _Replies(bodies, closed_hz, rate_hz, _closes_each(loads), overhead_s)
+    return ServerReplies(bodies, closed_hz, rate_hz, _closes_each(loads), overhead_s)
 
 
 def _measure_closed_loops(
