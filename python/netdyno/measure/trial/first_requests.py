@@ -65,16 +65,10 @@ something else, such as an error with status 200."""
 
 
 class Send(Protocol):
-    """Makes a load with these settings, over a few connections or over so many, and returns its result."""
+    """Makes a load with these settings and returns its result: over so many connections, or over a few, where at least
+    one reply must be right."""
 
     def __call__(self, cell_settings: Settings, *, connections: int | None = None) -> LoadResult: ...
-
-
-class FirstRequests(NamedTuple):
-    """A server of the user's own that gets its first requests."""
-
-    contestant: Contestant
-    send: Send
 
 
 class ServerReplies(msgspec.Struct, frozen=True):
@@ -238,7 +232,8 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
         loads: list[LoadResult] = []
 
         def send(cell_settings: Settings, *, connections: int | None = None) -> LoadResult:
-            """Send requests over a few connections, or over all that a cell has."""
+            """Send requests over a few connections, or over all that a cell has. Raises UserError where no reply over a
+            few is right."""
             wait_s, reconnects = choose_wait_s(cell_settings), may_reconnect(contestant, cell_settings)
             build_command = build_first_command if connections is None else build_closed_command
             load = build_command(context.generator, ready.endpoint, cell_settings, wait_s, reconnects=reconnects)
@@ -252,12 +247,13 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
                 contestant.name, result, connections or count_first_connections(cell_settings), wait_s
             ):
                 raise UserError(held)
+            if connections is None and result.messages.received == 0:
+                raise UserError(explain(contestant.name, cell_settings, result, wait_s))
             loads.append(result)
             return result
 
-        requests = FirstRequests(contestant, send)
-        bodies = {name: _find_first_bodies(requests, cell_settings) for name, cell_settings in cells}
-        closed_hz = _measure_closed_loops(requests, cells, find_enough_hz(experiment))
+        bodies = {name: _find_first_bodies(send, cell_settings) for name, cell_settings in cells}
+        closed_hz = _measure_closed_loops(send, cells, find_enough_hz(experiment))
         ends_s = time.monotonic()
         shut_down(server, lines, context)
     overhead_s += time.monotonic() - ends_s
@@ -265,9 +261,7 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
     return ServerReplies(bodies, closed_hz, rate_hz, _closes_each(loads), overhead_s)
 
 
-def _measure_closed_loops(
-    requests: FirstRequests, cells: Sequence[tuple[str, Settings]], enough_hz: float
-) -> dict[str, float]:
+def _measure_closed_loops(send: Send, cells: Sequence[tuple[str, Settings]], enough_hz: float) -> dict[str, float]:
     """Return how many replies a second come over all connections of the cell of a scenario; of equal loads, once. A
     load with less than `enough_hz` is repeated."""
     measured: dict[tuple[int, tuple[str, ...]], float] = {}
@@ -278,7 +272,7 @@ def _measure_closed_loops(
         load = cell_settings.speakers, (*own_requests.list_options(cell_settings), str(cell_settings.size))
         if load not in measured:
             for _ in range(CLOSED_LOOPS):
-                result = requests.send(cell_settings, connections=cell_settings.speakers)
+                result = send(cell_settings, connections=cell_settings.speakers)
                 measured[load] = max(measured.get(load, 0.0), result.requests.per_second)
                 if measured[load] >= enough_hz:
                     break
@@ -293,32 +287,24 @@ def _closes_each(loads: Sequence[LoadResult]) -> bool:
     ) and any(load.connections.closed_after_reply > 0 for load in loads)
 
 
-def _find_first_bodies(requests: FirstRequests, cell_settings: Settings) -> FirstBodies:
+def _find_first_bodies(send: Send, cell_settings: Settings) -> FirstBodies:
     """Send the first requests of a scenario. Return the first body of each URL, and whether equal URLs had replies of
     different lengths where that was to be found out."""
     by_length = bool(cell_settings.path) and cell_settings.verify is None
     first = msgspec.structs.replace(cell_settings, verify="length") if by_length else cell_settings
-    load = _send_checked(requests, first)
+    load = send(first)
     bodies = load.replies.bodies if load.replies else {}
     if load.messages.lost == 0 and not (load.replies and load.replies.unexpected):
         return FirstBodies(bodies)
     by_status = msgspec.structs.replace(cell_settings, verify="status") if by_length else cell_settings
     for path_settings in _list_paths(by_status):
-        _send_checked(requests, path_settings)
+        send(path_settings)
     return FirstBodies(bodies, varying=True)
 
 
 def choose_wait_s(cell_settings: Settings) -> float:
     """Return the longest time that a first reply may take."""
     return min(LONGEST_WAIT_S, max(LEAST_WAIT_S, cell_settings.timeout_s))
-
-
-def _send_checked(requests: FirstRequests, cell_settings: Settings) -> LoadResult:
-    """Send requests. Raises UserError where no reply is right."""
-    load = requests.send(cell_settings)
-    if load.messages.received == 0:
-        raise UserError(explain(requests.contestant.name, cell_settings, load, choose_wait_s(cell_settings)))
-    return load
 
 
 def _list_paths(cell_settings: Settings) -> Iterator[Settings]:

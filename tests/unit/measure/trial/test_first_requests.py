@@ -7,7 +7,6 @@ import pytest
 
 from netdyno.measure.trial.first_requests import (
     FirstBodies,
-    FirstRequests,
     _describe_difference,
     _measure_closed_loops,
     choose_wait_s,
@@ -20,7 +19,6 @@ from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings
 from netdyno.present.prose.replies import describe_rate
 from tests.support.builders.made_load import changed, distribution, load
-from tests.support.builders.made_twins import contestant
 
 SAME_RATE = Scenario(name="s", workload="http", arrivals="poisson", rate=2000, rate_share=0.6, path=("/",))
 
@@ -56,7 +54,7 @@ def test_a_neighbour_of_one_load_does_not_lower_the_rate(sent: tuple[float, ...]
 
     cells = [("most", settings(SAME_RATE, {})), ("same rate", settings(SAME_RATE, {}))]
     enough_hz = find_enough_hz(Experiment(name="e", question="?", scenarios=(SAME_RATE,)))
-    closed_hz = _measure_closed_loops(FirstRequests(contestant("mine"), send), cells, enough_hz)
+    closed_hz = _measure_closed_loops(send, cells, enough_hz)
     assert closed_hz == {"most": most_hz, "same rate": most_hz}
     assert next(rates_hz, None) is None
 
