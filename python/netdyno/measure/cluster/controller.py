@@ -23,7 +23,7 @@ from netdyno.kit.paths import ENTRY
 from netdyno.kit.url import parse_tls_url
 from netdyno.measure.cluster import authority, clocks, engine
 from netdyno.measure.cluster.described import Description, Host
-from netdyno.measure.cluster.host_links import HostLink
+from netdyno.measure.cluster.host_links import Channel, HostLink
 from netdyno.measure.cluster.requests import MOST_REPLY, HostMessage
 from netdyno.measure.run.hosts import GoneError
 
@@ -212,7 +212,7 @@ class Controller:
                     comm = await connect(address, engine.CONNECT_S, **self._connection)
                 try:
                     await comm.write({"op": "netdyno_perform", "reply": False, "request": request})
-                    beating = asyncio.create_task(send_heartbeats(comm))
+                    beating = asyncio.create_task(Channel(comm).send_heartbeats())
                     try:
                         return await _receive_reply(comm, hear)
                     finally:
@@ -254,16 +254,6 @@ async def _receive_reply(comm: Any, hear: Callable[[int, float], None]) -> bytes
                 raise OSError(f"its answer has more than {MOST_REPLY >> 20} MiB")
         if message.last:
             return b"".join(pieces)
-
-
-async def send_heartbeats(comm: Any) -> None:
-    """Send signs of life until the connection ends."""
-    try:
-        while True:
-            await comm.write({"beat": True})
-            await asyncio.sleep(engine.BEAT_S)
-    except OSError:
-        return  # the reading task notices that, too
 
 
 def _convert_answer(answer: object, kind: Any) -> Any:

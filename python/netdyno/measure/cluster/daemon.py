@@ -32,6 +32,7 @@ from netdyno.kit.url import TcpUrl, parse_tls_url
 from netdyno.measure.cluster import authority, clocks, engine, host_links, loads
 from netdyno.measure.cluster.authority import Role
 from netdyno.measure.cluster.described import describe
+from netdyno.measure.cluster.host_links import Channel
 from netdyno.measure.cluster.requests import MOST_REPLY, LoadEnded, NotDone
 from netdyno.measure.cluster.trial_helper import REPLY, REQUEST, WAY
 from netdyno.measure.machine import digests
@@ -136,14 +137,14 @@ class Worker(DaskWorker):  # type: ignore[misc]
 
     async def perform(self, comm: Any, request: bytes) -> Status:
         """Perform a controller's Request, as long as that sends signs of life, and send it the Reply."""
-        writing = asyncio.Lock()
-        beating = asyncio.create_task(_send_heartbeats(comm, writing))
-        performing = asyncio.create_task(self._perform(comm, writing, request))
+        channel = Channel(comm)
+        beating = asyncio.create_task(channel.send_heartbeats())
+        performing = asyncio.create_task(self._perform(channel, request))
         watching = asyncio.create_task(_await_silence(comm))
         try:
             await asyncio.wait((performing, watching), return_when=asyncio.FIRST_COMPLETED)
             if performing.done():
-                await _send(comm, writing, performing.result())
+                await _send(channel, performing.result())
                 await watching  # until it has been read
         finally:
             tasks = (beating, performing, watching)
@@ -153,7 +154,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
             comm.abort()
         return Status.dont_reply
 
-    async def _perform(self, comm: Any, writing: asyncio.Lock, request: bytes) -> bytes:
+    async def _perform(self, channel: Channel, request: bytes) -> bytes:
         """Perform a request and return the Reply."""
         try:
             # The one before may have its reply and still be ending.
@@ -162,13 +163,13 @@ class Worker(DaskWorker):  # type: ignore[misc]
             return msgspec.json.encode(NotDone(why="it is busy with another run"))
         try:
             await self.netdyno_transfers.over()
-            return await self._run_helper(comm, writing, request)
+            return await self._run_helper(channel, request)
         except HelperError as error:
             return msgspec.json.encode(NotDone(why=str(error)))
         finally:
             self.netdyno_performing.release()
 
-    async def _run_helper(self, comm: Any, writing: asyncio.Lock, request: bytes) -> bytes:
+    async def _run_helper(self, channel: Channel, request: bytes) -> bytes:
         """Run a helper for a request, and send its progress on. The helper ends with this method. Raises
         HelperError."""
         with tempfile.TemporaryDirectory(dir=self.local_directory, prefix="task-") as scratch:
@@ -195,7 +196,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
                     try:
                         while line := await helper.stdout.readline():
                             completed, seconds = line.split()
-                            await _write(comm, writing, {"completed": int(completed), "seconds": float(seconds)})
+                            await _write(channel, {"completed": int(completed), "seconds": float(seconds)})
                         await asyncio.wait_for(helper.wait(), engine.CONNECT_S)
                     finally:
                         with suppress(ProcessLookupError):
@@ -240,21 +241,21 @@ class Worker(DaskWorker):  # type: ignore[misc]
             await comm.write(_build_last_line("this host already makes another load"))
             await _await_silence(comm)
             return Status.dont_reply
-        writing = asyncio.Lock()
-        beating = asyncio.create_task(_send_heartbeats(comm, writing))
+        channel = Channel(comm)
+        beating = asyncio.create_task(channel.send_heartbeats())
         try:
             await self.netdyno_transfers.over()
             # Not a folder of the helper, which may be ended at any moment.
             with tempfile.TemporaryDirectory(
                 dir=self.local_directory, prefix="load-", ignore_cleanup_errors=True
             ) as folder:
-                await self._make_load(comm, writing, {**request, "parent": os.getpid(), "folder": folder})
+                await self._make_load(channel, {**request, "parent": os.getpid(), "folder": folder})
         finally:
             beating.cancel()
             self.netdyno_loading.release()
         return Status.dont_reply
 
-    async def _make_load(self, comm: Any, writing: asyncio.Lock, request: dict[str, Any]) -> None:
+    async def _make_load(self, channel: Channel, request: dict[str, Any]) -> None:
         helper = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "netdyno.measure.cluster.load_helper"),
             stdin=asyncio.subprocess.PIPE,
@@ -265,52 +266,40 @@ class Worker(DaskWorker):  # type: ignore[misc]
         assert helper.stdin is not None
         assert helper.stdout is not None
         helper.stdin.write(msgspec.json.encode(request) + b"\n")
-        sending = asyncio.create_task(_send_lines(helper.stdout, comm, writing))
+        sending = asyncio.create_task(_send_lines(helper.stdout, channel))
         try:
-            await _await_silence(comm, helper.stdin)  # the requesting host has the last line, or is gone
+            await _await_silence(channel.comm, helper.stdin)  # the requesting host has the last line, or is gone
         finally:
             sending.cancel()
             with suppress(ProcessLookupError):
                 helper.kill()
             await helper.wait()
-            comm.abort()
+            channel.comm.abort()
 
 
-async def _write(comm: Any, writing: asyncio.Lock, words: dict[str, Any]) -> None:
+async def _write(channel: Channel, words: dict[str, Any]) -> None:
     """Write a message. Where the connection has ended, the task that awaits its silence notices."""
     with suppress(OSError):
-        async with writing:
-            await comm.write(words)
+        await channel.send(words)
 
 
-async def _send(comm: Any, writing: asyncio.Lock, reply: bytes) -> None:
+async def _send(channel: Channel, reply: bytes) -> None:
     """Send a reply piece by piece (requests.HostMessage)."""
     for offset in range(0, len(reply), PIECE):
-        await _write(comm, writing, {"piece": reply[offset : offset + PIECE], "last": offset + PIECE >= len(reply)})
+        await _write(channel, {"piece": reply[offset : offset + PIECE], "last": offset + PIECE >= len(reply)})
 
 
-async def _send_heartbeats(comm: Any, writing: asyncio.Lock) -> None:
-    """Send signs of life until the connection ends."""
-    with suppress(OSError):
-        while True:
-            async with writing:
-                await comm.write({"beat": True})
-            await asyncio.sleep(engine.BEAT_S)
-
-
-async def _send_lines(lines: asyncio.StreamReader, comm: Any, writing: asyncio.Lock) -> None:
+async def _send_lines(lines: asyncio.StreamReader, channel: Channel) -> None:
     """Send the lines of a helper on; the last one once it is known to be the last."""
     with suppress(OSError):
         line = await lines.readline()
         while line:
             following = lines.readline() if b'"event"' in line[:16] else None
-            async with writing:
-                await comm.write({"line": line, "last": following is None})
+            await channel.send({"line": line, "last": following is None})
             if following is None:
                 return
             line = await following
-        async with writing:
-            await comm.write(_build_last_line("the helper of the load has ended"))
+        await channel.send(_build_last_line("the helper of the load has ended"))
 
 
 def _build_last_line(why: str) -> dict[str, Any]:

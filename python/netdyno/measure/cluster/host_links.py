@@ -1,11 +1,12 @@
-"""The rate of the link between two hosts: that of a short transfer over a connection of the cluster's own."""
+"""The connections between two hosts: what is sent over them within a trial, and the rate of the link below, which is
+that of a short transfer over one of them."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from netdyno.measure.cluster import engine
@@ -23,6 +24,26 @@ class HostLink(Frozen):
 
     round_trip_ns: int
     bits_per_second: float | None = None
+
+
+class Channel:
+    """A connection on which several tasks send."""
+
+    def __init__(self, comm: Any) -> None:
+        self.comm = comm
+        self._writing = asyncio.Lock()
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Send a message. Raises OSError where the connection has ended."""
+        async with self._writing:
+            await self.comm.write(message)
+
+    async def send_heartbeats(self) -> None:
+        """Send signs of life until the connection ends, which the task that reads from it notices, too."""
+        with suppress(OSError):
+            while True:
+                await self.send({"beat": True})
+                await asyncio.sleep(engine.BEAT_S)
 
 
 class Transfers:

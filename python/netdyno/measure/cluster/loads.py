@@ -16,6 +16,7 @@ import msgspec
 
 from netdyno.measure.cluster import clocks, engine
 from netdyno.measure.cluster.clocks import Offset
+from netdyno.measure.cluster.host_links import Channel
 from netdyno.measure.cluster.requests import (
     LoadEnded,
     LoadHost,
@@ -53,14 +54,12 @@ class _Host:
 
     def __init__(self, address: str, comm: Any) -> None:
         self.address = address
-        self._comm = comm
-        self._writing = asyncio.Lock()
+        self.channel = Channel(comm)
 
     async def say(self, words: dict[str, Any]) -> None:
         """Send a message. Raises LostError."""
         try:
-            async with self._writing:
-                await self._comm.write(words)
+            await self.channel.send(words)
         except OSError as error:
             raise self.lost(error) from error
 
@@ -69,17 +68,10 @@ class _Host:
         try:
             # Not wait_for: in Python 3.11 it ignores the cancellation of its task if the answer has just come.
             async with asyncio.timeout(engine.LOST_S):
-                message: dict[str, Any] = await self._comm.read()
+                message: dict[str, Any] = await self.channel.comm.read()
         except OSError as error:  # TimeoutError is one, without a text
             raise self.lost(error) from error
         return message
-
-    async def beat(self) -> None:
-        """Send signs of life until the host is lost."""
-        with suppress(LostError):
-            while True:
-                await self.say({"beat": True})
-                await asyncio.sleep(engine.BEAT_S)
 
     def lost(self, error: OSError) -> LostError:
         return LostError(
@@ -102,7 +94,7 @@ class _DistributedLoad:
         """Make the load and return the last line. Raises LostError."""
         for host, request in zip(self._hosts, requests, strict=True):
             await host.say({"op": "netdyno_load", "reply": False, "request": msgspec.to_builtins(request)})
-        beating = [asyncio.create_task(host.beat()) for host in self._hosts]
+        beating = [asyncio.create_task(host.channel.send_heartbeats()) for host in self._hosts]
         following = {asyncio.create_task(self._follow(number)) for number in range(len(self._hosts))}
         tasks = (*beating, *following)
         try:
