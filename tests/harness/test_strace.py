@@ -166,7 +166,7 @@ def test_a_process_that_was_forked_while_its_parent_was_looked_at_is_not_overloo
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as parent, subprocess.Popen(["cat"], stdin=-1) as child:
         lists = iter([(parent.pid,)])
         monkeypatch.setattr(server_proc, "find_family", lambda _: next(lists, (parent.pid, child.pid)))
-        monkeypatch.setattr(strace, "_read_status", lambda path: f"TracerPid:\t{7 * (path.name == str(parent.pid))}")
+        monkeypatch.setattr(strace, "_read_tracer", lambda _, thread: 7 * (thread == str(parent.pid)))
         assert strace._find_untraced(parent.pid, tracer=7) == {child.pid}
 
 

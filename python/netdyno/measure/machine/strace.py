@@ -91,7 +91,7 @@ def _find_untraced(pid: int, tracer: int) -> set[int]:
     checked: set[tuple[int, str]] = set()
     untraced: set[int] = set()
     while started := _list_threads(pid) - checked:
-        untraced |= {member for member, thread in started if _is_untraced(member, thread, tracer)}
+        untraced |= {member for member, thread in started if _read_tracer(member, thread) not in (tracer, None)}
         checked |= started
     return untraced
 
@@ -108,16 +108,12 @@ def _list_threads(pid: int) -> set[tuple[int, str]]:
     return threads
 
 
-def _is_untraced(member: int, thread: str, tracer: int) -> bool:
-    return parse_tracer(_read_status(Path(f"/proc/{member}/task/{thread}"))) not in (tracer, None)
-
-
-def _read_status(thread: Path) -> str:
-    """Read a thread's status; empty where it has just ended."""
+def _read_tracer(member: int, thread: str) -> int | None:
+    """Read which process traces a thread; None where it has just ended."""
     try:
-        return (thread / "status").read_text()
+        return parse_tracer(Path(f"/proc/{member}/task/{thread}/status").read_text())
     except (FileNotFoundError, ProcessLookupError):
-        return ""
+        return None
 
 
 def parse_tracer(status: str) -> int | None:
