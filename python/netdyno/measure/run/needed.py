@@ -49,7 +49,8 @@ def list_programs(
         for contestant in group
         for target in building.list_targets(contestant, kind)
     ]
-    relay = (building.RELAY,) if _needs_relay(experiment) else ()
+    # The relay is such a link where the kernel has no netem.
+    relay = (building.RELAY,) if any(cell.is_impaired for cell in _list_cells(experiment)) else ()
     tls = building.list_tls_targets(servers) if is_encrypted(experiment) else ()
     kinds = {cell.asks_postgresql for cell in _list_cells(experiment) if cell.has_backend}
     backend = [building.POSTGRESQL if postgresql else building.BACKEND for postgresql in sorted(kinds)]
@@ -83,11 +84,6 @@ def _select_servers(experiment: Experiment, servers: Sequence[Contestant], level
         for name in scenario.contestants
     }
     return [server for server in servers if server.name in names and server.available and server.manifest.has_builds]
-
-
-def _needs_relay(experiment: Experiment) -> bool:
-    """Whether a cell has a link that only the relay can be where the kernel has no netem."""
-    return any(cell.is_impaired for cell in _list_cells(experiment))
 
 
 def _list_cells(experiment: Experiment) -> Iterator[Settings]:

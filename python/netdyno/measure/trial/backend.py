@@ -62,11 +62,6 @@ class Backend:
             raise TrialError(f"the backend wrote no {name}{self._process.read_last_line()}") from error
 
 
-def find_url(backend: Backend | None) -> str:
-    """Return the URL of a backend; empty where there is none."""
-    return backend.url if backend else ""
-
-
 def find_program(settings: Settings) -> list[str]:
     """Return the words that start the backend of a cell. Raises NoBackendError."""
     if not settings.asks_postgresql:

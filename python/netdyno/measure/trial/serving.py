@@ -20,7 +20,7 @@ from netdyno.measure.machine.process import (
     ServerError,
     describe_exit,
 )
-from netdyno.measure.trial.backend import Backend, find_url
+from netdyno.measure.trial.backend import Backend
 from netdyno.measure.trial.command import build_listen_url, build_server_command, find_target
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model import transports
@@ -59,7 +59,7 @@ def build_networked_command(
         settings,
         network.address,
         cores=count_server_cores(context.pinning),
-        backend=find_url(backend),
+        backend=backend.url if backend else "",
     )
     return [*network.server, *in_front, *server]
 
