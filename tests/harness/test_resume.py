@@ -209,11 +209,11 @@ def test_what_was_not_traced_before_the_interruption_is_traced_after_it_and_noth
         return made_trace(task)
 
     monkeypatch.setattr(runner, "run_trial", trials_with({"echo": 0.1}))
-    monkeypatch.setattr(traced, "_trace_task", interrupted)
+    monkeypatch.setattr(traced, "trace_task", interrupted)
     outcome = execute(asked("echo").with_each(precision=None), tmp_path / "results", fake_build, trace="always")
     path = outcome.folder / schema.FILE_NAME
     assert (outcome.interrupted, reasons(path)) == (130, [(NAMES[0], "made")])
-    monkeypatch.setattr(traced, "_trace_task", made_trace)
+    monkeypatch.setattr(traced, "trace_task", made_trace)
     go_on(path, fake_build)
     assert reasons(path) == [(name, "made") for name in NAMES]
     assert read.load(path).finished_at is not None
@@ -235,7 +235,7 @@ def test_whether_system_calls_are_traced_stays_as_it_began(
         connection.execute("UPDATE run SET environment = json_remove(environment, '$.trace')")
     if wish:
         pretend(cut, "trace", wish)
-    monkeypatch.setattr(traced, "_trace_task", made_trace)
+    monkeypatch.setattr(traced, "trace_task", made_trace)
     go_on(cut, fake_build)
     assert [reason for _, reason in reasons(cut)] == expected
 

@@ -24,7 +24,7 @@ from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment
 from netdyno.model.outcomes import verdict
-from netdyno.model.trial import Traced, Trial
+from netdyno.model.trial import Trial
 from netdyno.question import blocks
 from netdyno.store import read, schema
 from tests.support.builders.made_blocks import Silent
@@ -372,12 +372,11 @@ def test_system_calls_are_traced_after_the_trials_and_stored_apart_from_them(
 def test_a_signal_while_tracing_leaves_every_trial(
     experiment: Experiment, execute: FakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> list[Traced]:
+    def interrupted(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
-        return []
 
-    monkeypatch.setattr(traced, "trace", interrupted)
-    outcome = execute(experiment.with_each(blocks=1))
+    monkeypatch.setattr(traced, "trace_task", interrupted)
+    outcome = execute(experiment.with_each(blocks=1), trace="always")
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert outcome.interrupted == 130
     assert len(run.trials) == 2

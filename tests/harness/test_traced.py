@@ -122,9 +122,8 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def trace_one(experiment: Experiment, contestant: Contestant, context: TrialContext) -> Traced:
     requested = experiment.with_each(contestants=(contestant.name,), duration_s=1.0)
-    named = {contestant.name: contestant}
-    (result,) = traced.trace(traced.plan_tasks(requested, named, trace="always"), named, context)
-    return result
+    (task,) = traced.plan_tasks(requested, {contestant.name: contestant}, trace="always")
+    return traced.trace_task(task, contestant, context)
 
 
 def per_message(result: Traced) -> dict[str, float]:

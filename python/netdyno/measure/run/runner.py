@@ -301,8 +301,8 @@ class Execution:
             self.display.note(text)
         try:
             with raise_on_signals():
-                for traced_calls in traced.trace(self.to_trace, self.servers, self.context):
-                    self.stored.add_traced(traced_calls)
+                for task in self.to_trace:
+                    self.stored.add_traced(traced.trace_task(task, self.servers[task.contestant], self.context))
         except Interrupted as signalled:
             return signalled.exit_code
         return 0

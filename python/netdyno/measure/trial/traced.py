@@ -6,7 +6,7 @@ the trials, in their own table. docs/adr/equal-work.md has the reasons."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from shutil import which
 from types import MappingProxyType
 
@@ -122,13 +122,8 @@ def format_announcement(planned: Sequence[TraceTask]) -> str:
     )
 
 
-def trace(planned: Sequence[TraceTask], servers: Mapping[str, Contestant], context: TrialContext) -> Iterator[Traced]:
-    """Trace one task after the other. Raises only KeyboardInterrupt and faults of the harness itself."""
-    for task in planned:
-        yield _trace_task(task, servers[task.contestant], context)
-
-
-def _trace_task(task: TraceTask, contestant: Contestant, context: TrialContext) -> Traced:
+def trace_task(task: TraceTask, contestant: Contestant, context: TrialContext) -> Traced:
+    """Trace a server in one task. Raises only KeyboardInterrupt and faults of the harness itself."""
     load_settings = shorten(settings(task.scenario, task.levels))
     context = context.adapt_to_cell(load_settings)
     cell = Cell(block=0, position=0, scenario=task.scenario.name, contestant=task.contestant, levels=task.levels)
