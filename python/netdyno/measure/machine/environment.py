@@ -194,7 +194,7 @@ def _read_toolchain(build: Path) -> Environment:
         "java": _ask_version(cache.get("NETDYNO_JAVA", ""), "--version"),
         "erlang": cache.get("NETDYNO_ERLANG_VERSION", ""),
         "interprocedural_optimization": cache.get("CMAKE_INTERPROCEDURAL_OPTIMIZATION", ""),
-        "libc": _read_libc(),
+        "libc": " ".join(platform.libc_ver()).strip(),
     }
 
 
@@ -202,11 +202,6 @@ def describe_build(level: str, build: Path) -> Environment:
     """Describe how the programs of a level of `build` were compiled, where cells start such."""
     toolchain = _read_toolchain(build)
     return {f"{level}_build": f"{toolchain['build_type']}: {toolchain['compiler_flags']}"}
-
-
-@functools.cache
-def _read_libc() -> str:
-    return " ".join(platform.libc_ver()).strip()
 
 
 @functools.cache
