@@ -29,7 +29,7 @@ from netdyno.kit.held_signals import list_ending_signals
 from netdyno.kit.paths import ENTRY
 from netdyno.kit.temporary import temporary_folder
 from netdyno.kit.url import TcpUrl, parse_tls_url
-from netdyno.measure.cluster import authority, clocks, engine, host_links, loads
+from netdyno.measure.cluster import authority, clocks, engine, host_links, loads, trial_helper
 from netdyno.measure.cluster.authority import Role
 from netdyno.measure.cluster.described import describe
 from netdyno.measure.cluster.host_links import Channel
@@ -179,14 +179,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
             try:
                 with (folder / "stderr").open("w+b", buffering=0) as errors:
                     helper = await asyncio.create_subprocess_exec(
-                        *(
-                            sys.executable,
-                            "-P",
-                            "-m",
-                            "netdyno.measure.cluster.trial_helper",
-                            scratch,
-                            str(os.getpid()),
-                        ),
+                        *(sys.executable, "-P", "-m", trial_helper.__name__, scratch, str(os.getpid())),
                         stdin=asyncio.subprocess.DEVNULL,
                         stdout=asyncio.subprocess.PIPE,
                         stderr=errors,
