@@ -106,8 +106,8 @@ def judge(trials: Iterable[Trial], foreign_load: ForeignLoad = "strike-out") -> 
         for measured in block:
             stored[measured.block, measured.position] = measured
             judging.add(measured)
-        judging.block_ended()
-    judging.run_ended()
+        judging.judge()
+    judging.judge(run_ended=True)
     return list(stored.values())
 
 

@@ -62,15 +62,9 @@ class CanaryJudge:
         for host, readings in _map_hosts(trial).items():
             self._read.setdefault(host, []).append((trial.block, readings))
 
-    def block_ended(self) -> None:
-        """Judge what can be judged by now: a small block may have to wait for its neighbours."""
-        self._judge(run_ended=False)
-
-    def run_ended(self) -> None:
-        """Judge the rest, a block that was cut short included."""
-        self._judge(run_ended=True)
-
-    def _judge(self, *, run_ended: bool) -> None:
+    def judge(self, *, run_ended: bool = False) -> None:
+        """Judge what can be judged at the end of a block, as a small one may have to wait for its neighbours; at that
+        of the run the rest, a block that was cut short included."""
         for block in tuple(self._waiting):
             hosts = {host for trial in self._waiting[block] for host in _map_hosts(trial)}
             medians = {host: median_of(self._read[host], block) for host in hosts}

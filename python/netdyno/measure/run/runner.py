@@ -198,12 +198,12 @@ class Execution:
             for invalid in schedule.revise(judged):
                 display.trial_done(invalid, progress)
 
-        judge = canary_audit.CanaryJudge(foreign_load, revise)
+        canary_judge = canary_audit.CanaryJudge(foreign_load, revise)
         for trial in schedule.trials:
             if schedule.is_over(trial.block) and outcomes.is_canary_judged(trial):
-                judge.know(trial)
+                canary_judge.know(trial)
             else:
-                judge.add(trial)
+                canary_judge.add(trial)
         neighbours = NeighbourWatch(schedule.trials, foreign_load)
         is_late_noted = False
         try:
@@ -220,7 +220,7 @@ class Execution:
                             self.stored.add(trial)
                             schedule.add(trial)
                             if not self.is_search:
-                                judge.add(trial)
+                                canary_judge.add(trial)
                             display.trial_done(trial, progress)
                             # Only this machine can be watched, and a cluster's trials run on other hosts.
                             if self.hosts is None:
@@ -232,10 +232,10 @@ class Execution:
                             is_late_noted = True
                             display.note(explain_delay(progress, self.run.experiment.time_limit_s))
                     if schedule.is_over(group[0].block):
-                        judge.block_ended()
-                judge.run_ended()
+                        canary_judge.judge()
+                canary_judge.judge(run_ended=True)
         except (Interrupted, GoneError) as cut:
-            judge.run_ended()  # judges the trials of the block that was cut short
+            canary_judge.judge(run_ended=True)  # judges the trials of the block that was cut short
             return self._end_early(cut)
         finally:
             display.close()

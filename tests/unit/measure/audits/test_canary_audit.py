@@ -122,12 +122,12 @@ def test_the_first_of_small_blocks_waits_for_its_neighbours() -> None:
     judging = CanaryJudge("strike-out", revised.extend)
     for first_trial in (trial(1, 0, 0.5), trial(1, 1)):
         judging.add(first_trial)
-    judging.block_ended()
+    judging.judge()
     assert revised == []
     for block in (2, 3):
         for position in (0, 1):
             judging.add(trial(block, position))
-        judging.block_ended()
+        judging.judge()
     assert list_invalid(revised) == [(1, 0)]
     assert [(entry.block, entry.position) for entry in revised] == [(2, 0), (2, 1), (1, 0), (1, 1), (3, 0), (3, 1)]
 
@@ -221,8 +221,8 @@ def test_a_run_interrupted_while_storing_finds_the_block_still_waiting() -> None
     for measured in of_speeds([[1.0] * 6]):
         judging.add(measured)
     with pytest.raises(KeyboardInterrupt):
-        judging.block_ended()
-    judging.run_ended()
+        judging.judge()
+    judging.judge(run_ended=True)
     assert len(revised) == 6
-    judging.run_ended()
+    judging.judge(run_ended=True)
     assert len(revised) == 6
