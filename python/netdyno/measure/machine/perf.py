@@ -220,16 +220,12 @@ def parse_events(lines: Iterable[str]) -> Iterator[StackSample | Switched | Lost
         if head is not None and (frame := _FRAME.fullmatch(line.rstrip("\n").replace(" (deleted))", ")"))):
             frames.append("" if frame["address"] in _NOWHERE else _format_frame(frame["symbol"], frame["file"]))
             continue
-        if head is not None and not line.strip():
+        fields = _HEAD.fullmatch(line.strip())
+        if head is not None and (fields is not None or not line.strip()):
             yield _parse_sample(head, frames)
             head, frames = None, []
-            continue
-        fields = _HEAD.fullmatch(line.strip())
         if fields is None:
             continue
-        if head is not None:
-            yield _parse_sample(head, frames)
-            head, frames = None, []
         if fields["what"].startswith("PERF_RECORD_SWITCH"):
             switch = fields["what"].split()
             came = switch[1:2] == ["IN"]
