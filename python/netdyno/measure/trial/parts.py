@@ -35,10 +35,6 @@ class Parts:
         return self._heard.get("connected") == self._count
 
     @property
-    def _begun(self) -> bool:
-        return self._heard.get("window_start") == self._count
-
-    @property
     def all_sent(self) -> int | None:
         """Chat: the messages of all parts, once each has reported what it sent, or has ended."""
         known = self._sent.keys() | self._ended
@@ -68,7 +64,8 @@ class Parts:
             self._established += event.established
             event.established = self._established
         elif event.event == "window_end":
-            return WINDOW_END if count == 1 and self._begun else b""
+            has_begun = self._heard.get("window_start") == self._count
+            return WINDOW_END if count == 1 and has_begun else b""
         if event.event != "progress" and count != self._count:
             return b""
         is_over = event.event == "window_start" and self._heard.get("window_end", 0) > 0
