@@ -12,7 +12,7 @@ from netdyno.kit.units import utc_now
 from netdyno.measure.audits import of_trial as audits
 from netdyno.measure.machine.control_group import Limits
 from netdyno.measure.machine.pinning import apply_placement, count_generator_cores, count_server_cores
-from netdyno.measure.machine.process import KilledError, LateServerError, ServerError, TrialError
+from netdyno.measure.machine.process import KILLED, KilledError, LateServerError, ServerError, TrialError, describe_exit
 from netdyno.measure.machine.trial_log import TrialLog
 from netdyno.measure.trial import client_processes
 from netdyno.measure.trial.command import (
@@ -185,6 +185,11 @@ def _judge_end(failure: ServerError) -> Audit:
     if isinstance(failure, KilledError):
         return audits.killed(str(failure))
     return audits.ready(str(failure)) if isinstance(failure, LateServerError) else audits.died(str(failure))
+
+
+def judge_exit(how: str) -> Audit:
+    """Return the audit of how a server ended by itself (process.describe_exit); empty where it did not."""
+    return audits.killed(how) if how == describe_exit(KILLED) else audits.died(how)
 
 
 def conclude(prepared: PreparedTrial, measured: TrialMeasurements, seconds: float) -> Trial:

@@ -38,6 +38,7 @@ from netdyno.measure.trial.prepared import (
     derive_seed,
     fail,
     find_limits,
+    judge_exit,
     load_program,
     prepare,
     record_loss,
@@ -308,7 +309,7 @@ def judge(
     judged = [
         *audits.with_earlier(_judge_load(cell_settings, load), before),
         audits.completed(load),
-        audits.killed(closing.ended) if closing.ended == describe_exit(KILLED) else audits.died(closing.ended),
+        judge_exit(closing.ended),
         audits.left_behind(left_programs, left_by_stand_in),
         *([] if closing.ended else [audits.server_alive(closing.check, closing.check_error)]),
         *_judge_observation(observed, load, ready, cell_settings),

@@ -9,11 +9,10 @@ from pathlib import Path
 from netdyno.measure.audits import of_trial as audits
 from netdyno.measure.machine import cpu_share, orphans, server_proc
 from netdyno.measure.machine.links.network import Network
-from netdyno.measure.machine.process import KILLED, Process, describe_exit
+from netdyno.measure.machine.process import Process, describe_exit
 from netdyno.measure.trial import load as generate
-from netdyno.measure.trial.prepared import PreparedTrial, TrialMeasurements, load_program
+from netdyno.measure.trial.prepared import PreparedTrial, TrialMeasurements, judge_exit, load_program
 from netdyno.measure.trial.serving import build_networked_command, shut_down, wait_ready
-from netdyno.model.load_result import Audit
 from netdyno.model.observation import MachineObservation
 
 BROKEN_PIPE = "signal SIGPIPE"
@@ -80,12 +79,8 @@ def measure_writes(prepared: PreparedTrial, network: Network) -> TrialMeasuremen
     ended_by = ended if ended == BROKEN_PIPE and settings.server.get("sigpipe") == "ends" else ""
     judged = (
         *load.audits,
-        _judge_end("" if ended_by else ended),
+        judge_exit("" if ended_by else ended),
         audits.left_behind(left_programs),
         *audits.foreign_load(machine, context.foreign_load, neighbour=context.neighbour),
     )
     return TrialMeasurements(load, None, machine, watch.kernel(), None, judged, ended_by)
-
-
-def _judge_end(how: str) -> Audit:
-    return audits.killed(how) if how == describe_exit(KILLED) else audits.died(how)
