@@ -4,7 +4,7 @@ measured trial, because perf costs a server time."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from shutil import which
@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from netdyno.measure.machine import orphans, perf, server_proc
 from netdyno.measure.machine.links.network import Network, NoNetworkError, make_network
-from netdyno.measure.machine.perf import Lost, Rights, Stacks, StackSample, Switched
 from netdyno.measure.machine.pinning import count_server_cores
 from netdyno.measure.machine.process import Process, TrialError
 from netdyno.measure.machine.trial_log import TrialLog
@@ -27,7 +26,7 @@ from netdyno.measure.trial.serving import build_networked_command, wait_ready
 from netdyno.measure.trial.traced import TracedWindow
 from netdyno.model.contestant import Contestant, stands_already
 from netdyno.model.options import Settings
-from netdyno.model.profile import Profile, Runtime, Sort
+from netdyno.model.profile import Profile, Runtime
 from netdyno.model.transports import of as transport_of
 from netdyno.question.plan import Cell
 
@@ -46,20 +45,6 @@ class ProfileTask(NamedTuple):
     contestant: Contestant
 
 
-class _Method(NamedTuple):
-    """The events that perf records, and the function that parses them, given the name of the server's process."""
-
-    events: tuple[str, ...]
-    understand: Callable[[Iterable[StackSample | Switched | Lost], str, float], Stacks]
-
-
-class _Observed(msgspec.Struct, frozen=True):
-    stacks: Stacks
-    window_s: float
-    switches: int
-    runtime: Runtime
-
-
 def profile(task: ProfileTask, context: TrialContext) -> tuple[Profile, Profile]:
     """Profile a server's computing and its waiting. Raises only KeyboardInterrupt and faults of the harness itself:
     where something is missing, a profile says what."""
@@ -74,19 +59,23 @@ def profile(task: ProfileTask, context: TrialContext) -> tuple[Profile, Profile]
     if not allowed.user:
         reason = f"perf may not record here ({allowed.why}): as root, sysctl -w kernel.perf_event_paranoid=1"
         return replace(on, missing=reason), replace(off, missing=reason)
-    on_observed: _Observed | None = None
     try:
-        on_observed = _observe(task, _plan_on_cpu(allowed, task.settings, context), tool, context, "on-cpu")
-        on = _fill_profile(on, on_observed, allowed)
-        if not allowed.kernel:
-            return on, replace(off, missing=NO_KERNEL)
-        number = choose_interval(on_observed.switches)
-        off_observed = _observe(task, _plan_off_cpu(number), tool, context, "off-cpu")
-        return on, replace(_fill_profile(off, off_observed, allowed), every=number)
-    except (NoNetworkError, NoBackendError, TrialError) as failure:
-        return (replace(on, missing=str(failure)) if on_observed is None else on), replace(off, missing=str(failure))
+        rate_hz = SAMPLES / (task.settings.duration_s * count_server_cores(context.pinning))
+        events = perf.build_on_cpu_options(allowed.kernel, min(MOST_HZ, max(1, round(rate_hz))))
+        computing, switches = _observe(replace(on, with_kernel=allowed.kernel), events, task, tool, context)
+    except _FAILURES as failure:
+        return replace(on, missing=str(failure)), replace(off, missing=str(failure))
+    if not allowed.kernel:
+        return computing, replace(off, missing=NO_KERNEL)
+    every = choose_interval(switches)
+    try:
+        waiting, _ = _observe(replace(off, every=every), perf.build_off_cpu_options(every), task, tool, context)
+    except _FAILURES as failure:
+        return computing, replace(off, missing=str(failure))
+    return computing, waiting
 
 
+_FAILURES = (NoNetworkError, NoBackendError, TrialError)
 NO_KERNEL = "waits are seen only in the kernel, which this user may not trace: sysctl -w kernel.perf_event_paranoid=1"
 
 
@@ -98,50 +87,36 @@ def _find_obstacle(task: ProfileTask, context: TrialContext) -> str:
     return context.bad_links.get(task.settings.link_words, "")
 
 
-def _plan_on_cpu(allowed: Rights, load_settings: Settings, context: TrialContext) -> _Method:
-    rate_hz = SAMPLES / (load_settings.duration_s * count_server_cores(context.pinning))
-    return _Method(
-        perf.build_on_cpu_options(allowed.kernel, min(MOST_HZ, max(1, round(rate_hz)))),
-        lambda events, process, _window_s: perf.sum_samples(events, process),
-    )
-
-
-def _plan_off_cpu(interval: int) -> _Method:
-    return _Method(
-        perf.build_off_cpu_options(interval),
-        lambda events, process, window_s: perf.sum_waits(events, process, interval, window_s),
-    )
-
-
 def choose_interval(switches: int) -> int:
     """Return the number of switches per sample. A prime number, because switches come in turns."""
     return next((prime for prime in _PRIMES if prime >= switches / SAMPLES), _PRIMES[-1])
 
 
-def _fill_profile(empty: Profile, observed: _Observed, allowed: Rights) -> Profile:
-    stack_fields = msgspec.structs.asdict(observed.stacks)
-    return replace(
-        empty, **stack_fields, window_s=observed.window_s, runtime=observed.runtime, with_kernel=allowed.kernel
-    )
-
-
-def _observe(task: ProfileTask, method: _Method, tool: str, context: TrialContext, sort: Sort) -> _Observed:
-    log = TrialLog((context.folder / log_path(task.cell)).with_suffix(f".{sort}.log"))
+def _observe(
+    empty: Profile, events: Sequence[str], task: ProfileTask, tool: str, context: TrialContext
+) -> tuple[Profile, int]:
+    """Return the profile with what perf recorded of these events, and how often the server's threads left a CPU."""
+    log = TrialLog((context.folder / log_path(task.cell)).with_suffix(f".{empty.sort}.log"))
     data = log.path.with_suffix(".data")
     server = None
     try:
         with make_network(
             transport_of(task.contestant), task.settings, context.pinning, log, seed=context.seed
         ) as network:
-            server = _record(task, method, tool, context, log, data, network)
-        stacks = method.understand(perf.parse_events(perf.read_script(tool, data, log)), server.name, server.window_s)
+            server = _record(task, events, tool, context, log, data, network)
+        records = perf.parse_events(perf.read_script(tool, data, log))
+        if empty.sort == "on-cpu":
+            stacks = perf.sum_samples(records, server.name)
+        else:
+            stacks = perf.sum_waits(records, server.name, empty.every, server.window_s)
     finally:
         data.unlink(missing_ok=True)
         for pid in server.pids if server is not None else ():
             perf.forget(pid)
     if not stacks.stacks:
         raise TrialError("perf saw nothing of the server in the window")
-    return _Observed(stacks, server.window_s, server.switches, server.runtime)
+    stack_fields = msgspec.structs.asdict(stacks)
+    return replace(empty, **stack_fields, window_s=server.window_s, runtime=server.runtime), server.switches
 
 
 class _Served(msgspec.Struct, frozen=True):
@@ -155,7 +130,13 @@ class _Served(msgspec.Struct, frozen=True):
 
 
 def _record(
-    task: ProfileTask, method: _Method, tool: str, context: TrialContext, log: TrialLog, data: Path, network: Network
+    task: ProfileTask,
+    events: Sequence[str],
+    tool: str,
+    context: TrialContext,
+    log: TrialLog,
+    data: Path,
+    network: Network,
 ) -> _Served:
     load_settings, cores = task.settings, context.pinning.server
     quiet = msgspec.structs.replace(context, progress=ignore_progress)
@@ -174,7 +155,7 @@ def _record(
         ready = wait_ready(server, lines, context, task.contestant, network)
         pids = server_proc.find_family(ready.pid)
         runtime, name = perf.find_runtime(ready.pid), _read_process_name(ready.pid)
-        with perf.attach_recorder(tool, method.events, runtime, pids, cores, data, log) as recorder:
+        with perf.attach_recorder(tool, events, runtime, pids, cores, data, log) as recorder:
             switches = [0, 0]
 
             def begins() -> None:
