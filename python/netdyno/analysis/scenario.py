@@ -131,7 +131,6 @@ def derive_findings(
         alone=contestants.find_measured_alone(part.ranked),
         flips=flips,
         company=find_neighbours(ranked),
-        in_turns=any(trial.slices for trial in ranked),
         unread=contestants.find_unread(part, levels),
         instruments=tuple(sorted({load.instrument for trial in ranked if (load := trial.load) and load.instrument})),
     )

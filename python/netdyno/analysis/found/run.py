@@ -114,8 +114,6 @@ class PublishedFindings(Frozen, kw_only=True):
     """Contestants that were warmed up for longer than the scenario says."""
     alone: tuple[MeasuredAlone, ...] = ()
     """Empty where all contestants took turns, and in a run stored before they did."""
-    in_turns: bool = False
-    """Whether some trial that counts was measured in slices."""
 
 
 class ScenarioFindings(PublishedFindings, kw_only=True):

@@ -131,14 +131,6 @@ def _describe_reconnected(server: Reconnected) -> str:
     )
 
 
-TAILS = ("p99", "p99.9", "service-p99", "service-p99.9")
-LEFT_OUT_BY_SLICES = (
-    "Slices of 0.2 s leave out of p99 what is rare or builds up slowly. Alone for 0.6 s the servers of quick had 3% to "
-    "40% more, in a room up to 75%; comparisons were the same."
-)
-"""Measured: docs/measurements/answers.md."""
-
-
 def describe_warm_up_times(findings: ScenarioFindings) -> tuple[str, ...]:
     """Return a sentence for each such contestant."""
     return tuple(
@@ -148,10 +140,8 @@ def describe_warm_up_times(findings: ScenarioFindings) -> tuple[str, ...]:
 
 
 def describe_turns(findings: ScenarioFindings) -> tuple[str, ...]:
-    """Return a sentence for each reason against turns, and what they leave out where a ranking is of that."""
-    reasons = (
+    """Return a sentence for each reason against turns."""
+    return tuple(
         f"{quantities.listed(group.contestants)} took no turns with others, because {group.why}."
         for group in findings.alone
     )
-    is_tail = findings.in_turns and findings.scenario.metric in TAILS
-    return (*reasons, *([LEFT_OUT_BY_SLICES] if is_tail else []))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from netdyno.analysis.found.notices import MeasuredAlone
-from netdyno.present.prose.notices import LEFT_OUT_BY_SLICES, describe_turns
+from netdyno.present.prose.notices import describe_turns
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import made_run
 
@@ -19,11 +19,3 @@ def test_each_reason_against_turns_is_a_sentence_and_without_one_there_is_none()
         "a and b took no turns with others, because turns are off.",
         "c took no turns with others, because it is the only contestant.",
     )
-
-
-def test_a_ranking_by_p99_says_what_slices_leave_out() -> None:
-    findings = analysed(made_run()).scenarios[0]
-    for metric, texts in (("p99", (LEFT_OUT_BY_SLICES,)), ("throughput", ())):
-        scenario = replace(findings.scenario, metric=metric)
-        assert describe_turns(replace(findings, scenario=scenario, in_turns=True)) == texts
-        assert describe_turns(replace(findings, scenario=scenario)) == ()
