@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 
 from netdyno.analysis.found.charts import Chart, ChartPanel, Spot
 from netdyno.model.base import type_level
-from netdyno.model.metrics import METRICS
+from netdyno.model.metrics import METRICS, Metric
 from netdyno.present.prose import figures
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, draw_ring, finish, set_level_ticks, spread_places, stack
@@ -25,6 +26,8 @@ from netdyno.present.report.panels import FACTOR_AXES, Styles, draw_estimates
 from netdyno.present.report.theme import ContestantStyle
 
 CURVE_INCHES, BELOW_INCHES = 2.75, 1.35
+TITLE_LETTERS = 50
+"""The most letters of a line over the curves, which begins beside the labels of y: a longer one leaves the panel."""
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1.5, 1.5), (6, 2, 1.5, 2))
 """Lengths of strokes and gaps, in widths of the line; the first line is whole."""
 
@@ -53,9 +56,14 @@ def draw_curves(chart: Chart, chart_panel: ChartPanel, looks: Styles, name: str)
                     _draw_published_line(axes, chart, chart_panel, value, look)
             axes.set_ylim(*limits)
             set_metric_ticks(axes.yaxis, metric, limits, log=log)
-            axes.set_title(name_metric(metric, log=log), loc="left", fontsize=9, color=theme.MUTED)
+            axes.set_title(wrap_title(metric, log=log), loc="left", fontsize=9, color=theme.MUTED)
             axes.grid(axis="y")
         return finish(rows[0], figures.name_panel(chart_panel), describe_panel(chart, chart_panel), name)
+
+
+def wrap_title(metric: Metric, *, log: bool) -> str:
+    """Return the name of a metric, in several lines where it is longer than a panel is wide."""
+    return textwrap.fill(name_metric(metric, log=log), TITLE_LETTERS)
 
 
 def _set_level_axis(axes: Axes, chart: Chart, *, last: bool) -> None:
