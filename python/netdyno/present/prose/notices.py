@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netdyno.analysis.found.cells import CellFigures
-from netdyno.analysis.found.notices import Company, Constant, Noted, Reconnected, UnevenThreads
+from netdyno.analysis.found.notices import Company, Reconnected
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.notices.uneven_threads import UNEVEN
 from netdyno.kit import quantities
@@ -42,17 +42,12 @@ def describe_constant_latency(findings: ScenarioFindings) -> tuple[str, ...]:
     says = {standing.contestant: loss.name_with_loss(standing) for standing in findings.standings}
     labels = {level.key: level.label for level in findings.levels}
     return tuple(
-        _describe_constant(says[constant.contestant], constant, [labels[key] for key in constant.levels])
+        f"{says[constant.contestant]} answers in {quantities.duration(constant.p50_ns)} to "
+        f"{quantities.duration(constant.p99_ns)} (p50 to p99) at "
+        f"{quantities.listed([labels[key] for key in constant.levels])} alike. A response time that load does not "
+        "change suggests a timer (a delayed ACK, a retransmission, a timeout) rather than work: no service time and no "
+        "link delay was requested."
         for constant in findings.constant
-    )
-
-
-def _describe_constant(name: str, constant: Constant, loads: list[str]) -> str:
-    return (
-        f"{name} answers in {quantities.duration(constant.p50_ns)} to {quantities.duration(constant.p99_ns)} "
-        f"(p50 to p99) at {quantities.listed(loads)} alike. A response time that load does not change suggests a "
-        "timer (a delayed ACK, a retransmission, a timeout) rather than work: no service time and no link delay was "
-        "requested."
     )
 
 
@@ -84,27 +79,21 @@ NOTE_WORDS = {
 
 def describe_noted(findings: ScenarioFindings) -> list[str]:
     """Return a sentence for each note."""
-    return [_describe_note(note) for note in findings.noted]
-
-
-def _describe_note(note: Noted) -> str:
-    return (
+    return [
         f"{note.contestant} {NOTE_WORDS[note.audit]} in {note.trials} of {quantities.plural(note.of, 'trial')}: "
         f"{note.detail}."
-    )
+        for note in findings.noted
+    ]
 
 
 def describe_uneven_threads(findings: ScenarioFindings) -> tuple[str, ...]:
     """Return a sentence for every contestant that was measured so."""
-    return tuple(_describe_uneven(contestant) for contestant in findings.uneven_threads)
-
-
-def _describe_uneven(server: UnevenThreads) -> str:
-    return (
+    return tuple(
         f"In {server.trials} of {quantities.plural(server.of, 'trial')} one thread of {server.contestant} had more "
         f"than {UNEVEN:g} times its even share of the connections (at worst {server.most} of {server.connections} on "
         f"{server.threads} threads, at {server.level}). Such figures show chance as much as the model; more "
         "connections spread more evenly."
+        for server in findings.uneven_threads
     )
 
 
