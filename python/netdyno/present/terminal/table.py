@@ -188,11 +188,10 @@ def _choose_style(findings: ScenarioFindings) -> str:
 def _draw_pairs(findings: ScenarioFindings) -> Table:
     """Draw the pairs: servers down, clients across."""
     table = _make_table()
-    servers = list(dict.fromkeys(pair.contestant for pair in findings.pairs))
-    _add_names(table, "server", servers)
+    table.add_column("server", no_wrap=True)
     for client in dict.fromkeys(pair.client for pair in findings.pairs):
-        table.add_column(client, justify="right", overflow="fold", min_width=len(client))
-    for server in servers:
+        table.add_column(client, justify="right", overflow="fold")
+    for server in dict.fromkeys(pair.contestant for pair in findings.pairs):
         row = [verdict.format_pair(findings.scenario, pair) for pair in findings.pairs if pair.contestant == server]
         table.add_row(server, *row)
     return _keep_whole(table)
@@ -201,8 +200,8 @@ def _draw_pairs(findings: ScenarioFindings) -> Table:
 def _draw_unsafe(findings: ScenarioFindings) -> Table:
     """Draw what was lost or corrupt; the report has the rest as well."""
     table = _make_table()
-    _add_names(table, "contestant", [row.contestant for row in findings.unsafe])
-    table.add_column("load", overflow="fold", min_width=12)
+    table.add_column("contestant", no_wrap=True)
+    table.add_column("load", overflow="fold")
     for heading in ("trials wrong", "lost", "corrupt", "streams broken"):
         table.add_column(heading, justify="right", overflow="fold")
     for row in findings.unsafe:
@@ -214,7 +213,8 @@ def _draw_unsafe(findings: ScenarioFindings) -> Table:
 
 def _draw_unread(findings: ScenarioFindings) -> Table:
     table = _make_table()
-    _add_names(table, "contestant", [row.contestant for row in findings.unread])
+    names = ["contestant", *(row.contestant for row in findings.unread)]
+    table.add_column("contestant", no_wrap=True, min_width=max(map(len, names)))
     table.add_column("load", overflow="fold", min_width=12)
     for heading in unread.HEADINGS[2:]:
         table.add_column(heading, justify="right", overflow="fold")
@@ -267,7 +267,7 @@ def _draw_scores(findings: ScenarioFindings, gap: str, padding: int, *, marks_fi
     before the figures that it flatters."""
     table = _make_table(padding)
     table.add_column("#", justify="right", no_wrap=True)
-    _add_names(table, "contestant", [standing.contestant for standing in findings.standings])
+    table.add_column("contestant", no_wrap=True)
     axes = findings.axes[:AXES_WITH_LOSS] if findings.may_lose else findings.axes
     mark = company.mark(findings.company)
     of_figures, of_headings = (mark, "") if marks_figures else ("", mark)
@@ -326,13 +326,9 @@ COLUMNS_EXPLAINED = (
 )
 
 
-def _add_names(table: Table, heading: str, names: Sequence[str]) -> None:
-    """Add a column of names, which are never broken: a row may be wider than the console instead."""
-    table.add_column(heading, no_wrap=True, min_width=max(map(len, (heading, *names))))
-
-
 def _keep_whole(table: Table) -> Table:
-    """Give each column the room of its longest word, so that no figure and no word is broken or cut."""
+    """Give each column the room of its longest word, and of its whole cells where they are not wrapped: no figure, word
+    or name is broken or cut. A row may be wider than the console instead."""
     for column in table.columns:
         words = [word for cell in (column.header, *column.cells) for word in str(cell).split()]
         whole = map(str, (column.header, *column.cells)) if column.no_wrap else words
@@ -349,7 +345,7 @@ def _draw_ranking(findings: ScenarioFindings) -> Table:
     level = findings.heaviest
     table = _make_table()
     table.add_column("#", justify="right", no_wrap=True)
-    _add_names(table, "contestant", [standing.contestant for standing in findings.standings])
+    table.add_column("contestant", no_wrap=True)
     for heading in (findings.scenario.metric, "to first", "95% interval", "p99", "CPU"):
         table.add_column(heading, justify="right", no_wrap=True)
     for standing in findings.standings:
