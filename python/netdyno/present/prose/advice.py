@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from netdyno.analysis.found.advice import Advice, Along, Kept, ObjectiveOutcome, TermKept
-from netdyno.analysis.found.flips import FlipFound
 from netdyno.kit import quantities
 from netdyno.kit.quantities import listed, plural
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
@@ -190,7 +189,7 @@ def _describe_along(along: Along) -> str:
     first, last = (level_words(along.factor, level) for level in (along.levels[0], along.levels[-1]))
     span = f"between {first} and {last}"
     flipping = [flip for flip in along.flips if flip.flips.verdict == "flip"]
-    open_to = [_find_opponent(along, flip) for flip in along.flips if flip.flips.verdict == "open"]
+    open_to = [flips.find_opponent(flip, along.first) for flip in along.flips if flip.flips.verdict == "open"]
     if flipping:
         text = (
             f"Across {along.factor}, the answer changes. "
@@ -199,17 +198,13 @@ def _describe_along(along: Along) -> str:
     elif not along.flips:
         text = f"Across {along.factor}, nothing could be compared {span}."
     elif len(open_to) < len(along.flips):
-        no_flip = [_find_opponent(along, flip) for flip in along.flips if flip.flips.verdict == "none"]
+        no_flip = [flips.find_opponent(flip, along.first) for flip in along.flips if flip.flips.verdict == "none"]
         text = f"Across {along.factor}, the answer does not change {span}, compared with {listed(no_flip)}."
     else:
         text = f"Across {along.factor}, {span}, no change of the answer is proven."
     if open_to and len(open_to) < len(along.flips):
         text += f" Compared with {listed(open_to)}, the answer is undecided."
     return text + _list_outcomes(along)
-
-
-def _find_opponent(along: Along, comparison: FlipFound) -> str:
-    return comparison.second if comparison.first == along.first else comparison.first
 
 
 def _list_outcomes(along: Along) -> str:

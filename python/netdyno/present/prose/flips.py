@@ -46,7 +46,7 @@ def _describe_answer(comparison: FlipFound) -> str:
         better = comparison.first if points[0].side > 0 else comparison.second
         levels = quantities.plural(len(points), "level")
         return (
-            f"no flip between {ends}: {better} is better than {_find_opponent(comparison, better)} at each of {levels}"
+            f"no flip between {ends}: {better} is better than {find_opponent(comparison, better)} at each of {levels}"
         )
     return f"undecided between {ends}: {_list_better(comparison)}{_describe_blocks_needed(comparison)}"
 
@@ -115,8 +115,8 @@ def _describe_blocks_needed(comparison: FlipFound) -> str:
     return f"; about {max(known)} blocks per level would show which is better" if known else ""
 
 
-def _find_opponent(comparison: FlipFound, better: str) -> str:
-    return comparison.second if better == comparison.first else comparison.first
+def find_opponent(comparison: FlipFound, name: str) -> str:
+    return comparison.second if name == comparison.first else comparison.first
 
 
 def _list_without_trials(comparison: FlipFound) -> str:
