@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from netdyno.analysis.found.notices import Difference, TracedCalls, Why, Work
@@ -39,17 +38,6 @@ class _Pair(NamedTuple):
     result: Comparison
 
 
-class _Tested(msgspec.Struct, frozen=True):
-    """One counter of one pair. `relative`: the effect is a ratio; else a difference, for some value is 0."""
-
-    pair: _Pair
-    counter: Name
-    relative: bool
-    worse: float
-    better: float
-    comparison: Comparison
-
-
 def explain_differences(
     ranked: Sequence[TrialWithLoad],
     standings: Sequence[Standing],
@@ -63,16 +51,17 @@ def explain_differences(
     tested a second time: it differs where the ranking says so."""
     figures = _collect_figures(ranked)
     pairs = _list_pairs(standings, families[metric])
-    tested = [test for pair in pairs for name in COUNTERS if (test := _test(pair, name, figures[name])) is not None]
-    beyond_axes = [test for test in tested if test.counter not in families]
-    judged = iter(stats.corrected([test.comparison for test in beyond_axes], level))
-    tested = [
-        msgspec.structs.replace(
-            test, comparison=next(judged) if test in beyond_axes else _read_ranking(test, families[test.counter])
-        )
-        for test in tested
-    ]
-    return tuple(_explain(pair, [test for test in tested if test.pair == pair], figures, work) for pair in pairs)
+    tested = [[test for name in COUNTERS if (test := _test(pair, name, figures[name])) is not None] for pair in pairs]
+    beyond_axes = [test.comparison for tests in tested for test in tests if test.counter not in families]
+    judged = iter(stats.corrected(beyond_axes, level))
+
+    def judge(test: Difference) -> Difference:
+        family = families.get(test.counter)
+        return replace(test, comparison=next(judged) if family is None else _read_ranking(test.comparison, family))
+
+    return tuple(
+        _explain(pair, list(map(judge, tests)), figures, work) for pair, tests in zip(pairs, tested, strict=True)
+    )
 
 
 # --- the pairs and their counters --------------------------------------------------------------------------------
@@ -102,7 +91,7 @@ def _collect_figures(ranked: Sequence[TrialWithLoad]) -> Figures:
     return figures
 
 
-def _test(pair: _Pair, name: str, figures: Mapping[str, Samples]) -> _Tested | None:
+def _test(pair: _Pair, name: str, figures: Mapping[str, Samples]) -> Difference | None:
     """Compare a counter over a pair; None where no shared cell has it, or it counted nothing: it is no hypothesis then.
     Whether ratios or differences are tested does not depend on the order of the two."""
     of_worse, of_better = figures.get(pair.worse, {}), figures.get(pair.better, {})
@@ -118,13 +107,13 @@ def _test(pair: _Pair, name: str, figures: Mapping[str, Samples]) -> _Tested | N
     )
     comparison = stats.comparison(pair.worse, pair.better, pairs, ratios=relative, axis=name)
     worse, better = (_mean([values[cell] for cell in shared], relative) for values in (of_worse, of_better))
-    return _Tested(pair, name, relative, worse, better, comparison)
+    return Difference(name, worse, better, relative, comparison)
 
 
-def _read_ranking(test: _Tested, family: Sequence[Comparison]) -> Comparison:
-    """Return the ranking's comparison of the pair on this axis; where it has none, one that proves nothing."""
-    comparison = answers.find_comparison(test.pair.worse, test.pair.better, family)
-    return comparison or replace(test.comparison, decidable=False, interval=None)
+def _read_ranking(own: Comparison, family: Sequence[Comparison]) -> Comparison:
+    """Return the ranking's comparison of the two on this axis; where it has none, one that proves nothing."""
+    comparison = answers.find_comparison(own.a, own.b, family)
+    return comparison or replace(own, decidable=False, interval=None)
 
 
 def _mean(values: Sequence[float], relative: bool) -> float:
@@ -135,16 +124,12 @@ def _mean(values: Sequence[float], relative: bool) -> float:
 # --- one pair ----------------------------------------------------------------------------------------------------
 
 
-def _explain(pair: _Pair, tested: Sequence[_Tested], figures: Figures, work: Sequence[Work]) -> Why:
+def _explain(pair: _Pair, tested: Sequence[Difference], figures: Figures, work: Sequence[Work]) -> Why:
     return Why(
         worse=pair.worse,
         better=pair.better,
         result=pair.result,
-        differences=tuple(
-            Difference(test.counter, test.worse, test.better, test.relative, test.comparison)
-            for test in tested
-            if test.comparison.different
-        ),
+        differences=tuple(test for test in tested if test.comparison.different),
         considered=tuple(test.counter for test in tested),
         decidable=any(test.comparison.decidable for test in tested),
         blocks=max((test.comparison.blocks for test in tested), default=0),
