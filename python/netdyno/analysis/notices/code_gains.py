@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from netdyno.analysis.found.notices import CodeGain
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking.answers import find_comparison
-from netdyno.kit.statistics.stats import Interval
 from netdyno.model.contestant import About, CodeSize
 from netdyno.question.contestants import codesize
 
@@ -30,36 +29,17 @@ def _list_gains(findings: ScenarioFindings, sizes: Mapping[str, CodeSize]) -> It
     )
     if len({sizes[name].lines for name in measured}) < 2:
         return
-    yield _describe(findings, measured[0], sizes[measured[0]], gain=1.0)
-    for name in measured[1:]:
+    for name in measured:
         pair = (name, measured[0]) if findings.better == "higher" else (measured[0], name)
-        if (comparison := find_comparison(*pair, findings.comparisons)) is not None:
-            yield _describe(
-                findings,
-                name,
-                sizes[name],
-                gain=comparison.ratio,
-                interval=comparison.interval,
-                different=comparison.different,
+        comparison = find_comparison(*pair, findings.comparisons)
+        if comparison is not None or name == measured[0]:
+            yield CodeGain(
+                question=findings.scenario.name,
+                metric=findings.scenario.metric,
+                contestant=name,
+                lines=sizes[name].lines,
+                complexity=sizes[name].complexity,
+                gain=comparison.ratio if comparison else 1.0,
+                interval=comparison.interval if comparison else None,
+                different=comparison is not None and comparison.different,
             )
-
-
-def _describe(
-    findings: ScenarioFindings,
-    name: str,
-    size: CodeSize,
-    *,
-    gain: float,
-    interval: Interval | None = None,
-    different: bool = False,
-) -> CodeGain:
-    return CodeGain(
-        question=findings.scenario.name,
-        metric=findings.scenario.metric,
-        contestant=name,
-        lines=size.lines,
-        complexity=size.complexity,
-        gain=gain,
-        interval=interval,
-        different=different,
-    )
