@@ -24,7 +24,7 @@ def rank_functions(profiles: Sequence[Profile]) -> list[FunctionShares]:
     """Return the functions in which most time is spent; of several profiles those whose shares differ most."""
     whole = [sum_by_function(profile) for profile in profiles]
     if len(profiles) == 1:
-        columns = [_sum_in_itself(profiles[0]), *whole]
+        columns = [sum_by_function(profiles[0], in_itself=True), *whole]
         ranked = sorted(_tabulate(columns), key=lambda row: (-row.shares[0], -row.shares[1], row.name))
     else:
         ranked = sorted(_tabulate(whole), key=lambda row: (-_find_range(row), -max(row.shares), row.name))
@@ -41,20 +41,12 @@ def _find_range(row: FunctionShares) -> float:
     return max(row.shares) - min(row.shares)
 
 
-def sum_by_function(profile: Profile) -> dict[Name, float]:
-    """Return each function's share of all time on the stack, counted once for each stack however often it is there."""
+def sum_by_function(profile: Profile, *, in_itself: bool = False) -> dict[Name, float]:
+    """Return each function's share of all time on the stack, counted once for each stack however often it is there; or
+    its share of the time in which it called no other."""
     shares: dict[Name, float] = {}
     total = profile.total_us or 1.0
     for stack, amount in profile.stacks.items():
-        for name in dict.fromkeys(stack):
+        for name in dict.fromkeys(stack[-1:] if in_itself else stack):
             shares[name] = shares.get(name, 0.0) + amount / total
-    return shares
-
-
-def _sum_in_itself(profile: Profile) -> dict[Name, float]:
-    """Return each function's share of the time in which it called no other."""
-    shares: dict[Name, float] = {}
-    total = profile.total_us or 1.0
-    for stack, amount in profile.stacks.items():
-        shares[stack[-1]] = shares.get(stack[-1], 0.0) + amount / total
     return shares
