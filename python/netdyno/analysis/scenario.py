@@ -249,7 +249,7 @@ def _rank_group(
                 rank=ranks.get(name),
                 shared=name in ranks and sizes[ranks[name]] > 1,
                 contestant=name,
-                value=_compute_mean_capacity(samples[name])
+                value=statistics.geometric_mean(samples[name].values())
                 if not scored
                 else score.value.value
                 if score and score.value
@@ -277,11 +277,6 @@ def _compute_over_loads(own: Samples, leader: Samples) -> OverLoads | None:
 def compute_block_seconds(part: ScenarioTrials) -> float | None:
     """Return how long one block of this scenario takes, with its retries; None where there was none."""
     return sum(map(plan.sum_trial_seconds, part.trials)) / part.blocks if part.blocks else None
-
-
-def _compute_mean_capacity(capacities: Samples) -> float:
-    """Return the geometric mean of a contestant's own capacities."""
-    return math.exp(statistics.fmean(math.log(figure) for figure in capacities.values()))
 
 
 def _count_missing(part: ScenarioTrials, name: str) -> int:

@@ -86,9 +86,9 @@ def _judge(claim: Claim, evidence: Evidence, level: float) -> JudgedClaim:
         for cells in step.all_cells
     ]
     gaps += [] if any(step.needed for step in planned) else [left_out]
-    corrected = _correct([_compare(step, evidence, level, len(planned)) for step in planned], level)
     checks: list[ComparisonResult] = []
-    for check in corrected:
+    for step in planned:
+        check = _correct(_compare(step, evidence, level, len(planned)), len(planned), level)
         blocked = _find_owner(tests, check.step).find_obstacle(check.outcome)
         gaps += [blocked, _find_generator_limit(check, evidence)]
         checks.append(replace(check, outcome="open", why_open="need") if blocked else check)
@@ -347,12 +347,8 @@ def _find_outcome(lies: str, claimed: str, can_be: str) -> ComparisonOutcome:
     return "holds" if lies == claimed else "fails"
 
 
-def _correct(checks: Sequence[ComparisonResult], level: float) -> tuple[ComparisonResult, ...]:
-    """Correct checks for their number (Bonferroni): one that fails only without the correction is open."""
-    return tuple(_correct_check(check, len(checks), level) for check in checks)
-
-
-def _correct_check(check: ComparisonResult, comparisons: int, level: float) -> ComparisonResult:
+def _correct(check: ComparisonResult, comparisons: int, level: float) -> ComparisonResult:
+    """Correct a check for the number of all (Bonferroni): one that fails only without the correction is open."""
     p_value = min(1.0, comparisons * check.p)
     if check.outcome != "fails" or p_value <= level:
         return replace(check, p_corrected=p_value)

@@ -11,7 +11,7 @@ from netdyno.analysis.ranking.samples import collect_metric
 from netdyno.analysis.trials.ground import find_usable_cores
 from netdyno.analysis.trials.split import ScenarioTrials
 from netdyno.kit.statistics import stats
-from netdyno.kit.statistics.bisection import Bisection, Bounds, bisect
+from netdyno.kit.statistics.bisection import Bounds, bisect
 from netdyno.kit.statistics.block_counts import FLIP_LOOKS
 from netdyno.kit.statistics.flips import flips
 from netdyno.kit.statistics.stats import BlockLevel, Samples
@@ -112,9 +112,9 @@ def follow_flip(flip: Flip, part: ScenarioTrials, level: float = stats.LEVEL) ->
     """Return the state of the run's search for a flip."""
     sides = [plan.select_side(flip, name, part.contestants) for name in (flip.first, flip.second)]
     contrasts = _contrast(part, flip.along, flip.metric, *sides).get((), {})
-    bisection = bisect_flip(
-        flip, contrasts, _count_blocks(part, flip.along), part.scenario.most_blocks or FLIP_LOOKS[-1], level
-    )
+    low, high = (place(end) or 0.0 for end in (flip.low, flip.high))
+    bounds = Bounds(low, high, flip.within, part.scenario.most_blocks or FLIP_LOOKS[-1])
+    bisection = bisect(contrasts, _count_blocks(part, flip.along), bounds, partial(plan.find_middle, flip), level)
     return FlipFound(
         flip.scenario,
         flip.along,
@@ -129,14 +129,6 @@ def follow_flip(flip: Flip, part: ScenarioTrials, level: float = stats.LEVEL) ->
         uneven=_list_uneven_places(part, flip.along, (*sides[0], *sides[1])),
         pursuit=Pursuit(flip.within, bisection.narrow, bisection.next_levels, bisection.needed),
     )
-
-
-def bisect_flip(
-    flip: Flip, contrasts: Mapping[float, Mapping[int, float]], tried: Mapping[float, int], most: int, level: float
-) -> Bisection:
-    """Return the bisection of a flip with these contrasts."""
-    low, high = (place(end) or 0.0 for end in (flip.low, flip.high))
-    return bisect(contrasts, tried, Bounds(low, high, flip.within, most), partial(plan.find_middle, flip), level)
 
 
 def _count_blocks(part: ScenarioTrials, factor: str) -> dict[float, int]:

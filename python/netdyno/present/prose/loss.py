@@ -54,7 +54,8 @@ def list_evidence(
         imperfect = [
             (cell, cell.loss)
             for cell in cells
-            if cell.contestant == standing.contestant and cell.loss is not None and _has_faulty_messages(cell)
+            if cell.contestant == standing.contestant and cell.loss is not None
+            if any(cell.value(kind) > 0 for kind in KINDS)
         ]
         if imperfect:
             cell, loss = max(imperfect, key=lambda cell_and_loss: cell_and_loss[0].value("lost"))
@@ -64,10 +65,6 @@ def list_evidence(
     if len(texts) > MOST_NAMED:
         return (*texts[:MOST_NAMED], f"{len(texts) - MOST_NAMED} more contestants lost messages; the table has all.")
     return tuple(texts)
-
-
-def _has_faulty_messages(cell: CellFigures) -> bool:
-    return any(cell.value(kind) > 0 for kind in KINDS)
 
 
 def list_shares(cell: CellFigures) -> str:
@@ -90,14 +87,10 @@ def describe_drops(loss: Loss) -> str:
     )
     cost = (
         f" (each request costs {loss.drops.recipients:,.0f} messages)"
-        if _count_unserved_requests(loss.drops) and _fans_out(loss.drops)
+        if _count_unserved_requests(loss.drops) and loss.drops.recipients > 1
         else ""
     )
     return f"Dropped: {'; '.join(dropped)}{cost}{rest}."
-
-
-def _fans_out(drops: Drops) -> bool:
-    return drops.recipients > 1
 
 
 def list_places(drops: Drops) -> list[str]:

@@ -47,7 +47,7 @@ def make_view(control: Control) -> ControlView:
 
 
 def _make_row(pair: AA) -> tuple[str, ...]:
-    return pair.scenario, pair.level, pair.contestant, *make_comparison_row(pair.comparison)[2:]
+    return pair.scenario, pair.level, pair.contestant, *make_comparison_row(pair.comparison)
 
 
 def _draw_forest(pairs: Sequence[AA], control: Control) -> Panel:

@@ -565,11 +565,10 @@ def _describe_difference(comparison: Comparison) -> str:
 
 
 def make_comparison_row(comparison: Comparison) -> tuple[str, ...]:
-    columns = (
+    return (
         make_cell(comparison.ratio, quantities.three_digits),
         _format_interval(comparison),
         str(comparison.blocks),
         *map(_make_p_cell, (comparison.p, comparison.p_corrected)),
         _describe_difference(comparison),
     )
-    return comparison.a, comparison.b, *columns
