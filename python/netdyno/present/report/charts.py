@@ -35,7 +35,7 @@ _DRAW: Mapping[str, Callable[[Chart, ChartPanel, Styles, str], Panel]] = {
 
 class LegendEntry(msgspec.Struct, frozen=True):
     """An entry of a legend: a contestant's mark, or a shade (`opacity`), or a marker; `dash` is that of its line, None
-    where it has none."""
+    where it has none. `contestant` is empty for a group, and where no contestant is meant."""
 
     text: str
     contestant: str = ""

@@ -16,6 +16,7 @@ from netdyno.kit.statistics.flips import LevelContrast, Side
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import flips as prose
 from netdyno.present.report import theme
+from netdyno.present.report.charts import LegendEntry
 from netdyno.present.report.drawing import Panel, finish, open_panel, set_level_ticks
 from netdyno.present.report.panels import FACTOR_AXES, Styles
 from netdyno.present.report.tables import ReportTable, make_sortable, sort_by_low
@@ -29,13 +30,6 @@ MOST_TICKS = 4
 """Ticks on each side of "the same"."""
 
 
-class FlipLegendEntry(msgspec.Struct, frozen=True):
-    """An entry of the legend; `contestant` is empty for a group, and where no contestant is meant."""
-
-    text: str
-    contestant: str
-
-
 class FlipView(msgspec.Struct, frozen=True):
     anchor: str
     title: str
@@ -45,7 +39,7 @@ class FlipView(msgspec.Struct, frozen=True):
     sentence: str
     note: str
     """The key to the drawing, in words."""
-    keys: tuple[FlipLegendEntry, ...]
+    keys: tuple[LegendEntry, ...]
     panels: tuple[Panel, ...]
     table: ReportTable
 
@@ -60,7 +54,7 @@ def make_view(flip: FlipFound, looks: Styles, anchor: str) -> FlipView:
         sentence=f"{prose.describe_flip(flip)}.",
         note=_describe_drawing(flip),
         keys=tuple(
-            FlipLegendEntry(f"{name} is better", name if name in looks else "")
+            LegendEntry(f"{name} is better", name if name in looks else "")
             for side, name in ((1, flip.first), (-1, flip.second))
             if any(point.side == side for point in measured)
         ),

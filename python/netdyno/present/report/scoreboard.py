@@ -8,12 +8,14 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 
 import msgspec
+from msgspec.structs import replace
 
 from netdyno.analysis.found.cells import BoundDirection
 from netdyno.analysis.found.exclusions import Fault
-from netdyno.analysis.found.ranking import Axis, Standing
+from netdyno.analysis.found.ranking import Axis, Score, Standing
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.kit import quantities
+from netdyno.kit.statistics.stats import Comparison
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import company, loss, ranking, verdict
 from netdyno.present.prose import faults as fault_words
@@ -154,10 +156,8 @@ def _make_cell(axis: Axis, contestant: str, peers: Collection[str], mark: str) -
     if score is None or score.shown is None:
         return ScoreCell(quantities.DASH)
     figure = make_sortable(f"{METRICS[axis.metric].speak(score.shown)}{mark}", score.shown)
-    if score.rank is None or not any(comparison.decidable for comparison in axis.comparisons):
-        return ScoreCell(figure, axis.bound)
-    ranks = [peer.rank for peer in axis.scores if peer.contestant in peers]
-    return ScoreCell(figure, axis.bound, _format_rank(score.rank, shared=score.shared), _is_best(score.rank, ranks))
+    rivals = [rival for rival in axis.scores if rival.contestant in peers]
+    return _add_rank(ScoreCell(figure, axis.bound), score, rivals, axis.comparisons)
 
 
 def _make_lone_cell(findings: ScenarioFindings, standing: Standing) -> ScoreCell:
@@ -166,17 +166,15 @@ def _make_lone_cell(findings: ScenarioFindings, standing: Standing) -> ScoreCell
         return ScoreCell(quantities.DASH)
     text = f"{verdict.format_value(findings.scenario, standing.value)}{company.mark(findings.company)}"
     figure = make_sortable(text, standing.value)
-    if standing.rank is None or not any(comparison.decidable for comparison in findings.comparisons):
-        return ScoreCell(figure, standing.bound)
-    ranks = [peer.rank for peer in findings.standings if peer.ground == standing.ground]
-    return ScoreCell(
-        figure, standing.bound, _format_rank(standing.rank, shared=standing.shared), _is_best(standing.rank, ranks)
-    )
+    rivals = [rival for rival in findings.standings if rival.ground == standing.ground]
+    return _add_rank(ScoreCell(figure, standing.bound), standing, rivals, findings.comparisons)
 
 
-def _format_rank(rank: int, *, shared: bool) -> str:
-    return f"{rank}=" if shared else str(rank)
-
-
-def _is_best(rank: int, ranks: Sequence[int | None]) -> bool:
-    return rank == 1 and any(peer_rank is not None and peer_rank > 1 for peer_rank in ranks)
+def _add_rank(
+    cell: ScoreCell, own: Score | Standing, rivals: Sequence[Score | Standing], family: Sequence[Comparison]
+) -> ScoreCell:
+    """Return the cell with its rank, where the comparisons could have proven one."""
+    if own.rank is None or not any(comparison.decidable for comparison in family):
+        return cell
+    is_best = own.rank == 1 and any(rival.rank is not None and rival.rank > 1 for rival in rivals)
+    return replace(cell, rank=f"{own.rank}=" if own.shared else str(own.rank), best=is_best)
