@@ -138,7 +138,7 @@ def test_too_few_blocks_give_no_verdict() -> None:
 
 def test_the_own_metric_is_a_family_with_its_best_and_the_other_axes_are_another(analysis: Analysis) -> None:
     for findings in analysis.scenarios:
-        rivals = sum(not standing.apart for standing in findings.standings)
+        rivals = sum(standing.kind == 0 for standing in findings.standings)
         assert len(findings.comparisons) == math.comb(rivals, 2)
         decided = [comparison for comparison in findings.comparisons if comparison.decidable]
         assert len(decided) >= len(findings.comparisons) - 1
@@ -159,7 +159,7 @@ def test_the_own_metric_is_a_family_with_its_best_and_the_other_axes_are_another
 def test_a_server_that_lost_more_than_the_bound_is_ranked_apart_after_those_that_delivered(
     lossy: ScenarioFindings,
 ) -> None:
-    order = [(standing.contestant, standing.rank, standing.apart) for standing in lossy.standings]
+    order = [(standing.contestant, standing.rank, standing.kind > 0) for standing in lossy.standings]
     assert order == [(UDP, 1, False), (EPOLL, 2, False), (ZMQ, 3, False), (LOCK, 4, False), (REUSEPORT, 5, True)]
     last = lossy.standings[-1]
     assert last.value < lossy.standings[0].value  # it has the lowest figure of all, and does not win for it
@@ -170,12 +170,12 @@ def test_a_server_that_lost_more_than_the_bound_is_ranked_apart_after_those_that
 def test_one_trial_above_the_bound_is_enough_and_the_bound_is_the_experiments() -> None:
     run = messages_run()
     strict = replace(run, experiment=run.experiment.with_each(loss_bound=0.0001))
-    assert {standing.contestant for standing in analyse(strict).scenarios[0].standings if standing.apart} == {
+    assert {standing.contestant for standing in analyse(strict).scenarios[0].standings if standing.kind > 0} == {
         UDP,
         REUSEPORT,
     }
     mild = analyse(replace(run, experiment=run.experiment.with_each(loss_bound=0.5))).scenarios[0]
-    assert not any(standing.apart for standing in mild.standings)
+    assert not any(standing.kind > 0 for standing in mild.standings)
     assert answer(mild).headline == f"{REUSEPORT} (12% lost)"
     assert "of those that lost" not in answer(mild).sentence
 
@@ -186,7 +186,7 @@ def test_one_trial_above_the_bound_is_enough_and_the_bound_is_the_experiments() 
         return replace(trial, load=replace(trial.load, messages=replace(messages, lost=messages.expected // 50)))
 
     once = analyse(replace(run, trials=tuple(map(spoiled, run.trials)))).scenarios[0]
-    assert {standing.contestant for standing in once.standings if standing.apart} == {ZMQ, REUSEPORT}
+    assert {standing.contestant for standing in once.standings if standing.kind > 0} == {ZMQ, REUSEPORT}
     cell = once.cell(ZMQ, "connections=100")
     assert cell is not None
     assert cell.loss is not None

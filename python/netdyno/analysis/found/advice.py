@@ -73,9 +73,6 @@ class Advice(msgspec.Struct, frozen=True):
         """Whether a run with more time could tell more."""
         return not self.settled and self.blocks < ADVICE_LOOKS[-1]
 
-    def outcome(self, contestant: str) -> ObjectiveOutcome | None:
-        return next((kept.outcome for kept in self.kept if kept.contestant == contestant), None)
-
 
 class Along(msgspec.Struct, frozen=True):
     """The results along one factor: the recommended contestant against each of the others, and its outcome for the

@@ -175,11 +175,6 @@ class Standing(msgspec.Struct, frozen=True):
         """Its kind on its ground: 0 without fault, 1 with loss, 2 with faults."""
         return 2 if self.faults else 1 if self.lossy else 0
 
-    @property
-    def apart(self) -> bool:
-        """Whether it is ranked apart."""
-        return self.kind > 0
-
 
 class Pair(msgspec.Struct, frozen=True):
     """One server with one client, over all other levels and blocks. `figure` is the geometric mean of the metric over
