@@ -61,21 +61,17 @@ def limit_of(signs: Iterable[int | None]) -> Limit | None:
     return "at_least" if 1 in kinds else "at_most" if -1 in kinds else None
 
 
-def divide_figures(samples: BoundedFigures, base: BoundedFigures) -> BoundedFigures:
-    """Return the ratios of the cells that both have. Over a base of 0 the cell is 0, which has no ratio either."""
+def relate_figures(samples: BoundedFigures, base: BoundedFigures, *, subtracts: bool) -> BoundedFigures:
+    """Return the differences, or ratios, of the cells that both have. Over a base of 0 the cell is 0, which has no
+    ratio either."""
+
+    def relate(figure: float, under: float) -> float:
+        return figure - under if subtracts else figure / under if under else 0.0
+
     return {
         cell: BoundedFigure(
-            samples[cell].value / base[cell].value if base[cell].value else 0.0,
-            combine_signs(samples[cell].sign, base[cell].sign),
+            relate(samples[cell].value, base[cell].value), combine_signs(samples[cell].sign, base[cell].sign)
         )
-        for cell in samples.keys() & base.keys()
-    }
-
-
-def subtract_figures(samples: BoundedFigures, base: BoundedFigures) -> BoundedFigures:
-    """Return each figure less the base of the same cell."""
-    return {
-        cell: BoundedFigure(samples[cell].value - base[cell].value, combine_signs(samples[cell].sign, base[cell].sign))
         for cell in samples.keys() & base.keys()
     }
 

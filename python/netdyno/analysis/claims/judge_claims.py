@@ -18,10 +18,9 @@ from netdyno.analysis.claims.bounds import (
     BoundedFigure,
     collect_figures,
     combine_signs,
-    divide_figures,
     limit_of,
+    relate_figures,
     select_one_sign,
-    subtract_figures,
 )
 from netdyno.analysis.claims.evidence import Evidence
 from netdyno.analysis.claims.evidence import collect_evidence as evidence_of
@@ -225,8 +224,7 @@ def _compare(step: ClaimComparison, evidence: Evidence, level: float, comparison
     sides = [collect_figures(evidence, metric, cells, dropped) for cells in step.cells]
     if step.over is not None:
         bases = [collect_figures(evidence, metric, cells, dropped) for cells in step.over]
-        relate = subtract_figures if step.subtracts else divide_figures
-        sides = [relate(side, base) for side, base in zip(sides, bases, strict=True)]
+        sides = [relate_figures(side, base, subtracts=step.subtracts) for side, base in zip(sides, bases, strict=True)]
     first, second = sides[0], sides[1] if step.b is not None else dict.fromkeys(sides[0], no_difference)
     signs = {cell: combine_signs(first[cell].sign, second[cell].sign) for cell in first.keys() & second.keys()}
     shared = stats.counted(select_one_sign(signs))

@@ -38,11 +38,6 @@ def build_charts(figures: Sequence[Figure], parts: Sequence[ScenarioTrials]) -> 
     )
 
 
-def place_trial(trial: Trial) -> dict[str, type_level]:
-    """Return all coordinates of a trial's cell in a figure."""
-    return {**read_coordinates(trial), SCENARIO: trial.scenario}
-
-
 def _fill_chart(figure: Figure, parts: Mapping[str, ScenarioTrials]) -> Chart:
     """Fill a chart. `parts`: those of the figure's scenarios, each once."""
     trials = [trial for part in parts.values() for trial in part.drawn()]
@@ -112,7 +107,7 @@ def _group_by_place(figure: Figure, trials: Sequence[Trial]) -> dict[DrawnPlace,
 
 
 def _place(figure: Figure, trial: Trial) -> DrawnPlace:
-    place = place_trial(trial)
+    place = {**read_coordinates(trial), SCENARIO: trial.scenario}
     return tuple(place[name] for name in figure.drawn)
 
 

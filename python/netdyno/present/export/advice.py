@@ -46,9 +46,7 @@ def make_document(advice: Advice, along: Sequence[Along] | None) -> dict[str, An
                 for comparison in compared
             ],
             "kept": [_convert_kept(contestant) for contestant in advice.kept],
-            "left_out": [
-                {"contestant": contestant.contestant, "blocks": contestant.blocks} for contestant in advice.left_out
-            ],
+            "left_out": advice.left_out,
             "along": None if along is None else [_convert_along(axis) for axis in along],
         }
     )

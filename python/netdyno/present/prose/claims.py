@@ -34,7 +34,6 @@ Speak = Callable[[float], str]
 Scenarios = Mapping[str, str]
 """The displayed name of each scenario, by its name; empty where there is only one scenario."""
 
-MINUS = "\N{MINUS SIGN}"
 LIMITS: Mapping[Limit | None, str] = {None: "", "at_least": "at least ", "at_most": "at most "}
 MOST_SIDES = 6
 """The most sides of a claim that the sentence of what was counted beside it lists one by one."""
@@ -257,7 +256,7 @@ def _choose_format(step: ClaimComparison) -> Speak:
 def _make_signed_format(step: ClaimComparison) -> Speak:
     """The metric's own unit; a difference may be below 0."""
     speak = METRICS[step.metric].speak
-    return lambda value: f"{MINUS}{speak(-value)}" if value < 0 else speak(value)
+    return lambda value: f"{quantities.MINUS}{speak(-value)}" if value < 0 else speak(value)
 
 
 def _format_ratio(ratio: float) -> str:
