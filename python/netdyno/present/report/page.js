@@ -46,12 +46,9 @@
 
   /** The contestant's marker as in the page's legends. */
   const mark = (contestant) => {
-    const space = "http://www.w3.org/2000/svg";
-    const [box, path] = ["svg", "path"].map((name) => document.createElementNS(space, name));
-    Object.entries({ class: "mark", viewBox: "-8 -8 16 16", width: 13, height: 13, "aria-hidden": "true" }).forEach((pair) => box.setAttribute(...pair));
-    path.setAttribute("d", contestants[contestant].path);
-    path.style.fill = `var(${contestants[contestant].colour})`;
-    box.append(path);
+    const { path, colour } = contestants[contestant];
+    const box = netdyno.shape("svg", { class: "mark", viewBox: "-8 -8 16 16", width: 13, height: 13, "aria-hidden": "true" });
+    box.append(netdyno.shape("path", { d: path, style: `fill: var(${colour})` }));
     return box;
   };
 

@@ -379,5 +379,5 @@ const netdyno = (() => {
   byId("copy-link").addEventListener("click", () => copy(location.href, "Link"));
   addEventListener("hashchange", restore);
   restore();
-  return { shows, savable, lines, numberOf: (contestant) => looks.find((look) => look[1] === contestant)[0] };
+  return { shows, savable, lines, shape, numberOf: (contestant) => looks.find((look) => look[1] === contestant)[0] };
 })();
