@@ -80,19 +80,19 @@ def render(analysis: Analysis) -> RenderableType:
     for findings in analysis.scenarios:
         parts += [Text(), *draw_scenario(findings)]
     parts += [Text(), *_draw_excluded(analysis)]
-    parts += [
-        Text(text, style="dim")
-        for text in dict.fromkeys(
-            text for findings in analysis.scenarios for text in ground.list_caveats(findings.ground)
-        )
-    ]
-    if retried := retries.describe_retries(analysis.retried):
-        parts.append(Text(retried))
-    if drifted := canary.summarise_drift(analysis.canary):
-        parts.append(Text(drifted, style="yellow"))
+    parts += _write(
+        "dim", *dict.fromkeys(text for findings in analysis.scenarios for text in ground.list_caveats(findings.ground))
+    )
+    parts += _write("", retries.describe_retries(analysis.retried))
+    parts += _write("yellow", canary.summarise_drift(analysis.canary))
     if not analysis.control.is_the_question:
         parts.append(_describe_control(analysis))
     return Group(*parts, _describe_certainty(analysis))
+
+
+def _write(style: str, *texts: str) -> list[Text]:
+    """Return each text that is not empty, in this style."""
+    return [Text(text, style=style) for text in texts if text]
 
 
 def _draw_claims(analysis: Analysis) -> Table:
@@ -102,28 +102,21 @@ def _draw_claims(analysis: Analysis) -> Table:
     table.add_column("verdict", no_wrap=True)
     table.add_column("text", overflow="fold")
     for result in analysis.claims:
-        endings = stopping.explain_undecided_claim(result, analysis.scenarios)
-        lines = [Text(result.claim.text), Text(f"here: {claim_verdicts.describe_outcome(result)}", style="dim")]
-        if by_script := claim_verdicts.describe_by_script(result):
-            lines.append(Text(by_script, style="dim"))
-        if result.claim.published:
-            lines.append(
-                Text(f"published: {claim_verdicts.quote_published(result.claim, PUBLISHED_SHOWN)}", style="dim")
-            )
-        lines += [
-            Text(text, style="dim")
-            for text in (
-                claims.name_systems(result),
-                claims.name_difference(result),
-                claims.describe_counts(result),
-                claims.name_left_out(result),
-                *claims.describe_losses(result),
-                *endings,
-            )
-            if text
-        ]
+        published = claim_verdicts.quote_published(result.claim, PUBLISHED_SHOWN)
+        lines = _write(
+            "dim",
+            f"here: {claim_verdicts.describe_outcome(result)}",
+            claim_verdicts.describe_by_script(result),
+            f"published: {published}" if published else "",
+            claims.name_systems(result),
+            claims.name_difference(result),
+            claims.describe_counts(result),
+            claims.name_left_out(result),
+            *claims.describe_losses(result),
+            *stopping.explain_undecided_claim(result, analysis.scenarios),
+        )
         word = Text(claim_verdicts.name_verdict(result), style=CLAIM_STYLES[result.verdict])
-        table.add_row(result.claim.id, word, Text("\n").join(lines))
+        table.add_row(result.claim.id, word, Text("\n").join([Text(result.claim.text), *lines]))
     return _keep_whole(table)
 
 
@@ -132,35 +125,26 @@ def draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
     answer = verdict.answer(findings)
     title = Text.assemble((f"{findings.scenario.name}  ", "bold"), (answer.headline, _choose_style(findings)))
     parts: list[RenderableType] = [title, Text(answer.sentence)]
-    parts += [Text(text, style="yellow") for text in company.list_caveats(findings.company)]
+    parts += _write("yellow", *company.list_caveats(findings.company))
     if findings.axes and findings.standings:
-        parts.append(_Scores(findings))
-        notes = filter(None, (_explain_scores(findings), *ranking.explain_ranks(findings)))
-        parts += [Text(text, style="dim") for text in notes]
+        parts += [_Scores(findings), *_write("dim", _explain_scores(findings), *ranking.explain_ranks(findings))]
     elif findings.standings:
         parts += [_draw_ranking(findings), Text(_explain_columns(findings), style="dim")]
-    parts += [Text(text, style="dim") for text in ground.describe_load_shares(findings.ground, findings.cells)]
-    if verified := replies.describe_verification(findings.scenario):
-        parts.append(Text(f"{replies.describe_requests(findings.scenario)}. {verified}", style="dim"))
-    if lowered := replies.describe_rate(findings.scenario):
-        parts.append(Text(lowered, style="dim"))
-    if findings.ending:
-        parts.append(Text(stopping.explain_end(findings.ending), style="dim"))
-    parts += [
-        Text(f"correlates: {associations.summarise_pair(why, findings.scenario)}", style="dim")
-        for why in findings.whys[:1]
-    ]
-    if text := languages.describe_choices(findings.within, findings.ground):
-        parts.append(Text(text, style="dim"))
-    parts += [
-        Text(text, style="dim")
-        for text in (
-            *scaling.describe_contestants(findings),
-            *notices.describe_warm_up_times(findings),
-            *notices.describe_turns(findings),
-        )
-    ]
-    noticed = (
+    verified = replies.describe_verification(findings.scenario)
+    parts += _write(
+        "dim",
+        *ground.describe_load_shares(findings.ground, findings.cells),
+        f"{replies.describe_requests(findings.scenario)}. {verified}" if verified else "",
+        replies.describe_rate(findings.scenario),
+        stopping.explain_end(findings.ending) if findings.ending else "",
+        *(f"correlates: {associations.summarise_pair(why, findings.scenario)}" for why in findings.whys[:1]),
+        languages.describe_choices(findings.within, findings.ground),
+        *scaling.describe_contestants(findings),
+        *notices.describe_warm_up_times(findings),
+        *notices.describe_turns(findings),
+    )
+    parts += _write(
+        "yellow",
         *notices.describe_overload(findings),
         *notices.describe_constant_latency(findings),
         *notices.describe_throttling(findings),
@@ -169,13 +153,12 @@ def draw_scenario(findings: ScenarioFindings) -> list[RenderableType]:
         *notices.describe_uneven_threads(findings),
         *notices.describe_reconnects(findings),
     )
-    parts += [Text(text, style="yellow") for text in noticed]
     if findings.pairs:
         parts += [Text(), _draw_pairs(findings), Text(_explain_pairs(findings), style="dim")]
     if findings.unread:
         parts += [_draw_unread(findings), Text(unread.EXPLAINED, style="dim")]
     if findings.unsafe:
-        parts += [Text(), *(Text(text, style="bold red") for text in unranked.explain_unsafe(findings.unsafe))]
+        parts += [Text(), *_write("bold red", *unranked.explain_unsafe(findings.unsafe))]
         parts += [_draw_unsafe(findings), Text(unranked.explain_columns(findings.unsafe), style="dim")]
     return parts
 
