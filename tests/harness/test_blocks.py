@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import signal
@@ -13,7 +12,6 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.ranking import EndOfBlocks
@@ -32,12 +30,12 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
 from netdyno.present.prose import stopping as stopping_words
-from netdyno.present.terminal.table import render
 from netdyno.question import blocks, experiment, plan
 from netdyno.question.plan import Cell
 from netdyno.store import read, schema
 from tests.support.builders.made_blocks import NAMES, Silent, asked, blocks_of, execute, permit, trials_with
 from tests.support.builders.made_claims import claims_run, made_trial
+from tests.support.printed import print_in_one_line
 
 pytestmark = pytest.mark.usefixtures("trial_by_trial", "steady_canary")
 
@@ -479,9 +477,7 @@ def test_table_and_report_say_why_the_blocks_of_each_scenario_ended(
 ) -> None:
     spread(quiet=0.001, rough=0.5)
     analysis = analyse(load(execute(asked("quiet", "rough", most_blocks=18), tmp_path, fake_build)))
-    out = io.StringIO()
-    Console(file=out, width=80).print(render(analysis))
-    printed = re.sub(r"\s+", " ", out.getvalue())
+    printed = print_in_one_line(analysis)
     page = report.render_html(analysis)
     for scenario in analysis.scenarios:
         assert scenario.ending is not None

@@ -4,7 +4,6 @@ other."""
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -13,7 +12,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import Analysis
@@ -25,11 +23,11 @@ from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
 from netdyno.present import findings_json, report
 from netdyno.present.export import collect, tables
-from netdyno.present.terminal.table import render
 from netdyno.question import experiment
 from netdyno.store import read, schema
 from tests.support.builders.made_blocks import execute
 from tests.support.builders.made_machine import MACHINES, run_trial
+from tests.support.printed import print_in_one_line, print_table
 from tests.support.recorded_machine import unpack
 
 pytestmark = pytest.mark.usefixtures("trial_by_trial", "steady_canary")
@@ -74,12 +72,6 @@ def question(analysis: Analysis, name: str) -> Mapping[str, Any]:
     return entry
 
 
-def table(analysis: Analysis) -> str:
-    page = io.StringIO()
-    Console(file=page, width=100, no_color=True).print(render(analysis))
-    return page.getvalue()
-
-
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_server_that_can_use_all_cores_does_and_none_is_ranked_with_those_that_cannot(
     name: str, carried_out: PerformRun
@@ -116,7 +108,7 @@ def test_a_server_that_can_use_all_cores_does_and_none_is_ranked_with_those_that
         )
         assert f"epoll-coroutines, which could use {'one core'}" in sentences
         assert [len(group["contestants"]) for group in compute["ground"]["together"]] == [4, 1]
-        assert "on one core:" in table(analysis)
+        assert "on one core:" in print_table(analysis, 100)
         on_one_core = question(analysis, "compute on one core")
         assert len(on_one_core["ground"]["together"]) == 1
         assert None not in [contestant["rank"] for contestant in on_one_core["contestants"]]
@@ -143,7 +135,11 @@ def test_those_with_one_core_are_ranked_among_themselves(name: str, carried_out:
     by_ground: dict[int, dict[str, int]] = {}
     for contestant in most["contestants"]:
         by_ground.setdefault(contestant["ground"], {})[contestant["name"]] = contestant["rank"]
-    pages = [table(analysis), tables.format_markdown(collect.collect(analysis)), report.render_html(analysis)]
+    pages = [
+        print_table(analysis, 100),
+        tables.format_markdown(collect.collect(analysis)),
+        report.render_html(analysis),
+    ]
     if machine.parallel:
         assert [set(group) for group in by_ground.values()] == [
             {"asio-callbacks", "threads-global-lock"},
@@ -168,23 +164,23 @@ def test_those_with_one_core_are_ranked_among_themselves(name: str, carried_out:
 
 def test_with_one_processor_the_terminal_says_that_both_sides_share_it(carried_out: PerformRun) -> None:
     _, analysis = carried_out("vm-1", "quick", "compute")
-    assert "Server and generator shared one core" in " ".join(table(analysis).split())
-    assert "The server had" not in table(analysis)
+    assert "Server and generator shared one core" in print_in_one_line(analysis, 100)
+    assert "The server had" not in print_table(analysis, 100)
 
 
 def test_every_answer_under_a_quota_says_so(carried_out: PerformRun) -> None:
     _, analysis = carried_out("vm-2-quota", "quick", "compute")
     notice = "Measured under a CPU quota of 0.4 cores for server, generator and netdyno together."
-    assert notice in " ".join(table(analysis).split())
+    assert notice in print_in_one_line(analysis, 100)
     assert notice in report.render_html(analysis)
     assert question(analysis, "compute")["ground"]["quota_cores"] == 0.4
     _, analysis = carried_out("vm-2", "quick", "compute")
-    assert "quota" not in table(analysis)
+    assert "quota" not in print_table(analysis, 100)
 
 
 def test_on_two_processors_a_run_says_what_it_always_has(carried_out: PerformRun) -> None:
     _, analysis = carried_out("vm-2", "quick", "compute")
-    printed = " ".join(table(analysis).split())
+    printed = print_in_one_line(analysis, 100)
     assert "The server had one core: lock contention and parallel work cannot show here" in printed
     assert "could use" not in printed
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.control import ALARM, Control
@@ -27,7 +26,6 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import aa
 from netdyno.present.terminal.display import PlainDisplay
-from netdyno.present.terminal.table import render
 from netdyno.question.plan import Cell, plan
 from netdyno.store import read, schema
 from tests.support.builders import made_capacity, made_twins
@@ -36,6 +34,7 @@ from tests.support.builders.made_charts import charts_run
 from tests.support.builders.made_claims import claims_run
 from tests.support.builders.made_run import made_run, paired_run
 from tests.support.builders.made_twins import made_control
+from tests.support.printed import print_table
 from tests.support.undrawn import page_without_panels
 
 # --- a run with twins --------------------------------------------------------------------------------------------
@@ -289,19 +288,14 @@ def test_a_capacity_and_that_of_its_twin_are_one_comparison(rates: float, differ
     assert control.different.count == different
 
 
-def as_text(analysis: Analysis) -> str:
-    console = Console(width=200)
-    with console.capture() as capture:
-        console.print(render(analysis))
-    return capture.get()
-
-
 def test_table_and_report_show_the_rate() -> None:
     run = with_twins(made_run(), 1.0)
     analysis = analyse(replace(run, experiment=replace(run.experiment, aa_share=0.05)))
     count = len(analysis.control.comparisons)
     assert count > 40
-    assert f"A/A control, each server against itself: of {count} comparisons, 0 falsely differ" in as_text(analysis)
+    assert f"A/A control, each server against itself: of {count} comparisons, 0 falsely differ" in print_table(
+        analysis, 200
+    )
     page = page_without_panels(analysis)
     section = page[page.index('<section id="aa"') : page.index('<section id="code"')]
     assert f"of {count} comparisons, 0 falsely differ" in section
@@ -312,5 +306,5 @@ def test_table_and_report_show_the_rate() -> None:
 
 def test_a_run_without_twins_says_so_in_table_and_report() -> None:
     analysis = analysed(made_run(blocks=3))
-    assert "No A/A control: this run gave it none of its time." in as_text(analysis)
+    assert "No A/A control: this run gave it none of its time." in print_table(analysis, 200)
     assert "No A/A control: this run gave it none of its time." in page_without_panels(analysis)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.canary import MachineOverTime
@@ -15,10 +13,10 @@ from netdyno.analysis.notices import canary
 from netdyno.model.run import Run
 from netdyno.present.prose.canary import describe_drift, summarise_drift
 from netdyno.present.report import machine
-from netdyno.present.terminal import table
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_canary import drifting_run, judge, of_speeds, run_of, trial
 from tests.support.builders.made_run import made_run, with_only
+from tests.support.printed import print_in_one_line
 from tests.support.undrawn import page_without_panels
 
 LARGEST = 40_000
@@ -100,11 +98,8 @@ def test_a_machine_that_drifted_is_stated_in_one_line() -> None:
 
 
 def test_the_table_has_that_line() -> None:
-    out = io.StringIO()
-    Console(file=out, width=80).print(table.render(analyse(drifting_run())))
-    assert "The machine drifted: by the canary (round trips), the fastest block was 2.00 times as fast" in " ".join(
-        out.getvalue().split()
-    )
+    text = print_in_one_line(analyse(drifting_run()))
+    assert "The machine drifted: by the canary (round trips), the fastest block was 2.00 times as fast" in text
 
 
 def test_the_report_states_range_drift_and_what_was_invalid() -> None:

@@ -20,7 +20,6 @@ from netdyno.present import report
 from netdyno.present.prose.capacity import describe_search
 from netdyno.present.prose.caveats import list_caveats
 from netdyno.present.prose.verdict import answer
-from netdyno.present.terminal.table import render
 from tests.support.builders.made_capacity import (
     OBJECTIVE,
     PLAN,
@@ -31,6 +30,7 @@ from tests.support.builders.made_capacity import (
     trial,
     truth_hz,
 )
+from tests.support.printed import print_table
 
 
 def block(outcomes: str) -> list[RateResult]:
@@ -297,13 +297,7 @@ def test_a_report_of_trials_without_any_figure_can_be_written() -> None:
 
 
 def test_the_table_shows_a_bound_before_the_value() -> None:
-    import io
-
-    from rich.console import Console
-
-    out = io.StringIO()
-    Console(file=out, width=100).print(render(analyse(experiment_run(("strong", "fast")))))
-    assert re.search(r"strong +≥24\.4k/s", out.getvalue())
+    assert re.search(r"strong +≥24\.4k/s", print_table(analyse(experiment_run(("strong", "fast"))), 100))
 
 
 def test_a_trial_at_a_rate_is_what_the_queue_makes_of_it() -> None:

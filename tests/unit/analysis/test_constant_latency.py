@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import re
-
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.model.base import type_level
@@ -16,9 +12,8 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import notices
 from netdyno.present.prose.caveats import list_caveats
-from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import UDP, ZMQ, distribution, messages_run
-from tests.support.undrawn import page_without_panels
+from tests.support.printed import assert_in_table_and_report
 
 # What source C published for multicast at 100 and 1000 clients, in nanoseconds.
 PUBLISHED = {100: 4_874_520_000.0, 1000: 4_863_360_000.0}
@@ -76,10 +71,7 @@ def test_it_stands_in_the_table_and_in_the_report_beside_the_loss() -> None:
     analysis = analyse(run_with(PUBLISHED, name=UDP))
     (text,) = notices.describe_constant_latency(analysis.scenarios[0])
     assert text.startswith(f"{UDP} (0.02% lost) answers in")
-    out = io.StringIO()
-    Console(file=out, width=80).print(render(analysis))
-    assert text in re.sub(r"\s+", " ", out.getvalue())
-    assert f"<li>{text}</li>" in page_without_panels(analysis)
+    assert_in_table_and_report(analysis, text)
 
 
 @pytest.mark.parametrize(

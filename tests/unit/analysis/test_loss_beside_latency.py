@@ -4,14 +4,12 @@ transport may lose messages stands anywhere without its loss (docs/traps.md)."""
 from __future__ import annotations
 
 import html
-import io
 import re
 from collections.abc import Callable
 from functools import lru_cache
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import Analysis
@@ -19,9 +17,9 @@ from netdyno.model.claim import Bound, Cells, Claim, Order
 from netdyno.model.run import Run
 from netdyno.present import report
 from netdyno.present.prose import claims
-from netdyno.present.terminal.table import render
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import EPOLL, LOST, REUSEPORT, UDP, ZMQ, messages_run
+from tests.support.printed import print_table
 from tests.support.undrawn import undrawn
 
 DURATION = re.compile(r"\d (ns|µs|ms|s)\b")
@@ -74,12 +72,6 @@ def naked(pieces: list[str]) -> list[str]:
     ]
 
 
-def lines_of_the_table(analysis: Analysis) -> list[str]:
-    out = io.StringIO()
-    Console(file=out, width=2000).print(render(analysis))
-    return out.getvalue().splitlines()
-
-
 def pieces_of_the_report(analysis: Analysis) -> list[str]:
     """Rows, items and paragraphs as text, and what figures say in words, contestant by contestant."""
     with undrawn():
@@ -92,7 +84,7 @@ def pieces_of_the_report(analysis: Analysis) -> list[str]:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_no_response_time_stands_in_the_table_without_its_loss(name: str) -> None:
-    lines = lines_of_the_table(analysed(RUNS[name]()))
+    lines = print_table(analysed(RUNS[name]()), 2000).splitlines()
     assert sum(UDP in line and bool(DURATION.search(line)) for line in lines) >= 1, "the test sees no such line"
     assert naked(lines) == []
 
@@ -114,7 +106,11 @@ def test_a_claim_on_latencies_tells_the_loss_of_each_that_may_lose_messages() ->
 
 
 def test_a_pair_of_server_and_client_tells_its_loss() -> None:
-    rows = [line for line in lines_of_the_table(analyse(with_clients())) if re.match(rf"{REUSEPORT} .*12% lost", line)]
+    rows = [
+        line
+        for line in print_table(analyse(with_clients()), 2000).splitlines()
+        if re.match(rf"{REUSEPORT} .*12% lost", line)
+    ]
     assert len(rows) == 1
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import re
-
 from msgspec.structs import replace
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.measure.audits.of_trial import left_behind, strangers
@@ -14,10 +10,9 @@ from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import notices
-from netdyno.present.terminal.table import render
 from tests.support.builders.made_load import TOTALS, load
 from tests.support.builders.made_run import EPOLL, made_run
-from tests.support.undrawn import page_without_panels
+from tests.support.printed import assert_in_table_and_report
 
 LEFT = left_behind(["sleep"])
 VISITED, _ = strangers(TOTALS | {"connections": TOTALS["connections"] + 2}, [load()], [])
@@ -45,12 +40,7 @@ def test_it_is_reported_in_the_table_and_in_the_report() -> None:
     trials = sum(trial.contestant == EPOLL and trial.status == "valid" for trial in run.trials)
     assert left == f"{EPOLL} left programs running in {trials} of {trials} trials: {LEFT.detail}."
     assert visited == f"{EPOLL} served others than netdyno in {trials} of {trials} trials: {VISITED.detail}."
-    out = io.StringIO()
-    Console(file=out, width=80).print(render(analysis))
-    page = page_without_panels(analysis)
-    for text in (left, visited):
-        assert text in re.sub(r"\s+", " ", out.getvalue())
-        assert f"<li>{text}</li>" in page
+    assert_in_table_and_report(analysis, left, visited)
 
 
 def test_it_is_no_movement_within_a_window() -> None:

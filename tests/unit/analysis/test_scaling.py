@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import re
-
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.cells import Estimate
@@ -21,8 +17,8 @@ from netdyno.model.trial import Trial
 from netdyno.present.findings_json import make_document
 from netdyno.present.prose.scaling import SHARED, describe_contestants
 from netdyno.present.report import render_html
-from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import EPOLL, LOCK, made_run
+from tests.support.printed import print_in_one_line
 
 ALL: dict[str, type_level] = {"server-cores": "all"}
 BUSY = Audit(name="generator", passed=False, detail="the busiest thread used 99% of a core")
@@ -71,12 +67,6 @@ def find_by_contestant(run: Run) -> dict[str, Scaling]:
     return {scaling.contestant: scaling for scaling in findings.scaling}
 
 
-def printed(run: Run) -> str:
-    out = io.StringIO()
-    Console(file=out, width=200).print(render(analyse(run)))
-    return re.sub(r"\s+", " ", out.getvalue())
-
-
 def test_speedups_and_the_serial_part_are_those_of_the_run() -> None:
     by_contestant = find_by_contestant(run_on_cores())
     assert [speedup.cores for speedup in by_contestant[LOCK].speedups] == [2, 4]
@@ -95,7 +85,9 @@ def test_speedups_and_the_serial_part_are_those_of_the_run() -> None:
 def test_they_stand_in_the_table_the_report_and_the_document() -> None:
     run = run_on_cores()
     speedups = f"{TIMES}1.43 [1.43, 1.43] on 2 cores and {TIMES}1.82 [1.82, 1.82] on 4 cores, relative to one"
-    assert f"{LOCK}: {speedups}; by Amdahl's law 40% [40%, 40%] of the work is serial." in printed(run)
+    assert f"{LOCK}: {speedups}; by Amdahl's law 40% [40%, 40%] of the work is serial." in print_in_one_line(
+        analyse(run), 200
+    )
     page = render_html(analyse(run))
     assert "Throughput by the cores of the server" in page
     assert ">ideal</text>" in page
@@ -105,11 +97,11 @@ def test_they_stand_in_the_table_the_report_and_the_document() -> None:
 
 def test_of_shared_cores_the_load_takes_a_part() -> None:
     run = run_on_cores()
-    assert SHARED not in printed(run)
+    assert SHARED not in print_in_one_line(analyse(run), 200)
     assert SHARED not in render_html(analyse(run))
     shared = Pinning(server=(0, 1), generator=(0, 1), harness=(), note="")
     run = replace(run, trials=tuple(replace(trial, pinning=shared) for trial in run.trials))
-    assert SHARED in printed(run)
+    assert SHARED in print_in_one_line(analyse(run), 200)
     assert SHARED in render_html(analyse(run))
 
 
@@ -124,7 +116,7 @@ def test_two_numbers_of_cores_do_not_tell_the_losses_of_gunther_apart() -> None:
 def test_without_one_core_there_is_no_speedup() -> None:
     run = run_on_cores(without=1)
     assert not find_by_contestant(run)
-    assert "relative to one" not in printed(run)
+    assert "relative to one" not in print_in_one_line(analyse(run), 200)
     assert "Throughput by the cores" not in render_html(analyse(run))
 
 
@@ -176,4 +168,4 @@ def test_a_speedup_that_the_generator_limits_is_a_bound_and_in_no_fit() -> None:
     assert scaling.serial
     assert scaling.serial.value == pytest.approx(0.4)
     assert scaling.contention is None
-    assert f"and at least {TIMES}1.82" in printed(run)
+    assert f"and at least {TIMES}1.82" in print_in_one_line(analyse(run), 200)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import re
-
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial, Warmup
 from netdyno.present.prose import notices
 from netdyno.present.prose.caveats import list_caveats
-from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import EPOLL, made_run
-from tests.support.undrawn import page_without_panels
+from tests.support.printed import assert_in_table_and_report
 
 CHECKED = 1
 """A connection of the closing check, which the server counts as well."""
@@ -52,11 +47,7 @@ def test_it_is_reported_with_the_worst_trial_in_the_table_and_in_the_report() ->
         f"In 1 of 4 trials one thread of {EPOLL} had more than 1.5 times its even share of the connections (at "
         f"worst 8 of 10 on 2 threads, at 10 connections). "
     )
-    analysis = analyse(run)
-    out = io.StringIO()
-    Console(file=out, width=80).print(render(analysis))
-    assert text in re.sub(r"\s+", " ", out.getvalue())
-    assert f"<li>{text}</li>" in page_without_panels(analysis)
+    assert_in_table_and_report(analyse(run), text)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from netdyno.analysis import analysis
 from netdyno.analysis.analysis import analyse
@@ -22,7 +20,6 @@ from netdyno.model.verdicts import Refused
 from netdyno.present.prose import unranked as words
 from netdyno.present.prose.caveats import list_caveats
 from netdyno.present.prose.verdict import answer
-from netdyno.present.terminal.table import render
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_claims import RATIO, judged, made
 from tests.support.builders.made_run import (
@@ -35,18 +32,13 @@ from tests.support.builders.made_run import (
     made_run,
     unsafe_run,
 )
+from tests.support.printed import print_in_one_line, print_table
 from tests.support.undrawn import page_without_panels
 
 
 @pytest.fixture(scope="module")
 def unsafe_analysis() -> Analysis:
     return analysed(unsafe_run())
-
-
-def flat(analysis: Analysis) -> tuple[str, list[str]]:
-    out = io.StringIO()
-    Console(file=out, width=80).print(render(analysis))
-    return re.sub(r"\s+", " ", out.getvalue()), out.getvalue().splitlines()
 
 
 def test_every_answer_is_that_of_a_run_without_it(unsafe_analysis: Analysis) -> None:
@@ -86,7 +78,7 @@ def test_its_trials_are_counted_and_listed_like_any_other(unsafe_analysis: Analy
 
 
 def test_the_table_marks_it_and_never_ranks_it(unsafe_analysis: Analysis) -> None:
-    text, lines = flat(unsafe_analysis)
+    text, lines = print_in_one_line(unsafe_analysis), print_table(unsafe_analysis).splitlines()
     assert f"{EPOLL} is UNSAFE and in no ranking: {WHY_UNSAFE}." in text
     assert not [line for line in lines if re.match(rf" ?(\d+=?|{quantities.DASH}) +{EPOLL}", line)]
     assert [line for line in lines if re.search(r"6 of 6 +3,000 \(25%\) +42 +18", line)]
@@ -110,7 +102,7 @@ def test_where_none_is_unsafe_nothing_is_stated() -> None:
     assert all(findings.unsafe == () for findings in analysis.scenarios)
     page = page_without_panels(analysis)
     assert "nsafe" not in page.replace("unsafe-inline", "")
-    assert "nsafe" not in flat(analysis)[0]
+    assert "nsafe" not in print_table(analysis)
 
 
 def test_where_everybody_is_unsafe_none_is_ranked() -> None:

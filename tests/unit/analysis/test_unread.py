@@ -3,12 +3,10 @@ source, which may name an unsafe server."""
 
 from __future__ import annotations
 
-import io
 import re
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.notices import Unread
@@ -19,10 +17,10 @@ from netdyno.model.trial import Trial
 from netdyno.present.findings_json import make_document
 from netdyno.present.prose import unread as words
 from netdyno.present.prose.verdict import answer
-from netdyno.present.terminal.table import render
 from netdyno.question import experiment
 from tests.support.builders.made_claims import WRITES, TruthPoint, of_points
 from tests.support.builders.made_run import ABOUT, LOCK, SNAPSHOT
+from tests.support.printed import print_in_one_line
 from tests.support.undrawn import page_without_panels
 
 HEAD = f"""
@@ -101,12 +99,6 @@ def unread_analysis() -> Analysis:
     return analyse(mark_unsafe(written_run(3)))
 
 
-def flat(analysis: Analysis) -> str:
-    out = io.StringIO()
-    Console(file=out, width=80).print(render(analysis))
-    return re.sub(r"\s+", " ", out.getvalue())
-
-
 def test_nothing_is_ranked_and_every_server_stands_with_what_clients_wrote(unread_analysis: Analysis) -> None:
     talk, writes = unread_analysis.scenarios
     assert talk.unread == ()
@@ -119,7 +111,7 @@ def test_nothing_is_ranked_and_every_server_stands_with_what_clients_wrote(unrea
 
 
 def test_table_report_and_document_say_so(unread_analysis: Analysis) -> None:
-    text, page = flat(unread_analysis), page_without_panels(unread_analysis)
+    text, page = print_in_one_line(unread_analysis), page_without_panels(unread_analysis)
     for shown in (text, re.sub(r"\s+", " ", page)):
         assert words.WHY_NOT_RANKED in shown
         assert "3 of 6" in shown
@@ -139,7 +131,7 @@ def test_a_claim_has_a_verdict_by_its_text_and_one_by_its_script(
     (judged,) = analysis.claims
     assert judged.by_script is not None
     assert (judged.verdict, judged.by_script.verdict) == (by_text, by_script)
-    assert f"by its script: {by_script}; messages written" in flat(analysis)
+    assert f"by its script: {by_script}; messages written" in print_in_one_line(analysis)
     assert "Nobody reads." in page_without_panels(analysis)
     assert make_document(analysis)["claims"][0]["by_script"]["verdict"] == by_script
 
@@ -148,8 +140,8 @@ def test_a_second_verdict_can_be_by_the_build() -> None:
     """That of the source's own program: its sentence says so."""
     parsed = experiment.parse(HEAD + BY_SCRIPT.replace("because", 'by = "build"\nbecause'), "made", "made.toml")
     analysis = analyse(replace(written_run(3), experiment=parsed))
-    assert "by its build: confirmed; messages written" in flat(analysis)
-    assert "by its script" not in flat(analysis)
+    assert "by its build: confirmed; messages written" in print_in_one_line(analysis)
+    assert "by its script" not in print_in_one_line(analysis)
 
 
 def test_an_unsafe_server_is_in_a_claim_only_where_none_reads(unread_analysis: Analysis) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import re
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.model.run import Run
@@ -16,10 +13,9 @@ from netdyno.model.trial import Warmup
 from netdyno.present import findings_json
 from netdyno.present.prose import notices, repeat
 from netdyno.present.prose.caveats import list_caveats
-from netdyno.present.terminal.table import render
 from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import EPOLL, made_run
-from tests.support.undrawn import page_without_panels
+from tests.support.printed import assert_in_table_and_report
 
 SHORT = Warmup(seconds=3.0, measured_s=2.0, steady=True)
 LONG = Warmup(seconds=4.25, measured_s=3.0, steady=True)
@@ -59,10 +55,7 @@ def test_it_is_stated_in_the_table_and_in_the_report(by_level: tuple[Warmup, ...
     analysis = analyse(run_with(*by_level))
     assert [notices.describe_warm_up_times(findings) for findings in analysis.scenarios] == [(text,), (), (), ()]
     assert text in list_caveats(analysis.scenarios[0])
-    out = io.StringIO()
-    Console(file=out, width=80).print(render(analysis))
-    assert text in re.sub(r"\s+", " ", out.getvalue())
-    assert f"<li>{text}</li>" in page_without_panels(analysis)
+    assert_in_table_and_report(analysis, text)
 
 
 def test_a_trial_by_hand_has_the_warm_up_of_the_trial() -> None:

@@ -3,14 +3,12 @@ levels that were chosen."""
 
 from __future__ import annotations
 
-import io
 import json
 import re
 
 import msgspec
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import Analysis
@@ -22,8 +20,8 @@ from netdyno.present.findings_json import make_document
 from netdyno.present.plain import derive_type
 from netdyno.present.prose import flips as prose
 from netdyno.present.report import flips
-from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import EPOLL, LOCK
+from tests.support.printed import print_table
 from tests.support.undrawn import page_without_panels
 from tests.unit.analysis.test_flips import crossing_run
 
@@ -63,9 +61,7 @@ def test_the_interval_is_the_bracket_of_the_levels_that_tell(crossing_analysis: 
 
 
 def test_the_terminal_says_it_and_ranks_none(crossing_analysis: Analysis) -> None:
-    out = io.StringIO()
-    Console(file=out, width=200).print(render(crossing_analysis))
-    text = out.getvalue()
+    text = print_table(crossing_analysis, 200)
     assert "echo  The winner changes" in text
     assert f"{prose.describe_flip(crossing_analysis.flips[0])}." in " ".join(text.split())
     assert "ranks over" not in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 import math
 import re
@@ -17,7 +16,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.ranking import Axis
@@ -30,9 +28,9 @@ from netdyno.model.run import Run
 from netdyno.present.findings_json import make_document
 from netdyno.present.prose import associations, caveats, ranking, verdict
 from netdyno.present.report import scoreboard
-from netdyno.present.terminal.table import render
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_run import made_run, messages_run, paired_run
+from tests.support.printed import print_table
 
 NAMES = ("ant", "bee", "cat", "dog", "eel")
 BASE = {"throughput": 1e4, "p50": 1e6, "p99": 5e6, "cpu": 2e4, "memory": 8e6}
@@ -216,8 +214,7 @@ def assert_what_goes_along_has_ranks_of_its_own(findings: ScenarioFindings) -> i
 
 def assert_all_say_the_same(analysis: Analysis) -> None:
     """Table, report and JSON have the ranks that the axes have."""
-    out = io.StringIO()
-    Console(file=out, width=300).print(render(analysis))
+    table = print_table(analysis, 300)
     questions = make_document(analysis)["questions"]
     assert isinstance(questions, list)
     for findings, question in zip(analysis.scenarios, questions, strict=True):
@@ -233,7 +230,7 @@ def assert_all_say_the_same(analysis: Analysis) -> None:
             assert contestant["shared"] == standing.shared == mine.shared
             if decidable and standing.rank is not None:
                 shown = f"{standing.rank}{'=' if standing.shared else ''}"
-                assert re.search(rf"^ *{shown} +{standing.contestant} ", out.getvalue(), re.MULTILINE)
+                assert re.search(rf"^ *{shown} +{standing.contestant} ", table, re.MULTILINE)
         board = scoreboard.make_view(findings)
         if board is None or findings.may_lose:  # there a column of losses stands between the axes
             continue
@@ -459,9 +456,7 @@ def test_a_smaller_figure_with_a_worse_rank_is_explained_by_its_blocks() -> None
         sentences[0].replace("µ", "u"),
     ), sentences
     assert sentences[0] in caveats.list_caveats(findings)
-    console = Console(width=400, file=io.StringIO(), record=True)
-    console.print(render(analyse(run)))
-    assert sentences[0] in console.export_text()
+    assert sentences[0] in print_table(analyse(run), 400)
 
 
 def test_a_worse_rank_by_way_of_a_third_names_it() -> None:
