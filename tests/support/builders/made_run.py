@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
@@ -442,6 +443,16 @@ def made_run(blocks: int = 6, seed: int = 7) -> Run:
         trials=tuple(trials),
         about=ABOUT,
     )
+
+
+def echo_at_ten(change: Callable[[Trial], Trial]) -> Run:
+    """Return a run of `echo` at 10 connections, with each trial changed."""
+    run = made_run()
+    echo = next(scenario for scenario in run.experiment.scenarios if scenario.name == "echo")
+    echo = msgspec.structs.replace(echo, factors={"connections": (10,)})
+    trials = (trial for trial in run.trials if trial.scenario == "echo" and trial.levels == {"connections": 10})
+    experiment = msgspec.structs.replace(run.experiment, scenarios=(echo,), claims=(), figures=())
+    return msgspec.structs.replace(run, experiment=experiment, trials=tuple(map(change, trials)))
 
 
 def with_only(run: Run, *names: str) -> Run:

@@ -11,7 +11,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import notices
 from tests.support.builders.made_load import TOTALS, load
-from tests.support.builders.made_run import EPOLL, made_run
+from tests.support.builders.made_run import EPOLL, echo_at_ten
 from tests.support.printed import assert_in_table_and_report
 
 LEFT = left_behind(["sleep"])
@@ -20,16 +20,11 @@ VISITED, _ = strangers(TOTALS | {"connections": TOTALS["connections"] + 2}, [loa
 
 def run_with(*audits: Audit) -> Run:
     """A run of `echo` at 10 connections in which one contestant has these failed notes in each trial."""
-    run = made_run()
-    scenarios = tuple(scenario for scenario in run.experiment.scenarios if scenario.name == "echo")
-    trials = [trial for trial in run.trials if trial.scenario == "echo" and trial.levels == {"connections": 10}]
 
     def note(trial: Trial) -> Trial:
         return replace(trial, audits=(*trial.audits, *audits)) if trial.contestant == EPOLL else trial
 
-    echo = replace(scenarios[0], factors={"connections": (10,)})
-    experiment = replace(run.experiment, scenarios=(echo,), claims=(), figures=())
-    return replace(run, experiment=experiment, trials=tuple(map(note, trials)))
+    return echo_at_ten(note)
 
 
 def test_it_is_reported_in_the_table_and_in_the_report() -> None:

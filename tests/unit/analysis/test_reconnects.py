@@ -9,15 +9,11 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import notices
 from netdyno.present.prose.caveats import list_caveats
-from tests.support.builders.made_run import EPOLL, made_run
+from tests.support.builders.made_run import EPOLL, echo_at_ten
 
 
 def run_with(*closed: int) -> Run:
     """A run of `echo` in which a contestant closed so many connections, from block 1 on."""
-    run = made_run()
-    (echo,) = (scenario for scenario in run.experiment.scenarios if scenario.name == "echo")
-    echo = replace(echo, factors={"connections": (10,)})
-    trials = tuple(trial for trial in run.trials if trial.scenario == "echo" and trial.levels == {"connections": 10})
 
     def close(trial: Trial) -> Trial:
         if trial.contestant != EPOLL or trial.load is None or trial.block > len(closed):
@@ -26,8 +22,7 @@ def run_with(*closed: int) -> Run:
         messages = replace(trial.load.messages, received=1000)
         return replace(trial, load=replace(trial.load, connections=connections, messages=messages))
 
-    experiment = replace(run.experiment, scenarios=(echo,), claims=(), figures=())
-    return replace(run, experiment=experiment, trials=tuple(map(close, trials)))
+    return echo_at_ten(close)
 
 
 def test_it_is_named_with_the_replies_of_a_connection() -> None:

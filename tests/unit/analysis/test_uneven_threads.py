@@ -10,7 +10,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial, Warmup
 from netdyno.present.prose import notices
 from netdyno.present.prose.caveats import list_caveats
-from tests.support.builders.made_run import EPOLL, made_run
+from tests.support.builders.made_run import EPOLL, echo_at_ten
 from tests.support.printed import assert_in_table_and_report
 
 CHECKED = 1
@@ -19,18 +19,13 @@ CHECKED = 1
 
 def run_with(*shares: tuple[int, ...]) -> Run:
     """A run of `echo` at 10 connections in which the threads of one contestant got such shares, from block 1 on."""
-    run = made_run()
-    (echo,) = (scenario for scenario in run.experiment.scenarios if scenario.name == "echo")
-    echo = replace(echo, factors={"connections": (10,)})
-    trials = tuple(trial for trial in run.trials if trial.scenario == "echo" and trial.levels == {"connections": 10})
 
     def share_out(trial: Trial) -> Trial:
         if trial.contestant != EPOLL or trial.server is None or trial.block > len(shares):
             return trial
         return replace(trial, server=replace(trial.server, connections_per_thread=shares[trial.block - 1]))
 
-    experiment = replace(run.experiment, scenarios=(echo,), claims=(), figures=())
-    return replace(run, experiment=experiment, trials=tuple(map(share_out, trials)))
+    return echo_at_ten(share_out)
 
 
 def sentences(run: Run) -> tuple[str, ...]:
