@@ -14,6 +14,7 @@ from netdyno.kit.escape import harmless, harmless_markdown
 from netdyno.kit.quantities import percent_change
 from netdyno.present.plain import make_plain
 from netdyno.present.prose import company, ground, ranking
+from netdyno.present.prose import faults as fault_words
 from netdyno.present.prose import gate as prose
 
 HEADINGS = ("scenario and metric", "before", "after", "change", "interval", "margin", "")
@@ -57,7 +58,7 @@ def format_markdown(result: GateFindings, run_id: str, notes: Sequence[str] = ()
 
 def _make_row(line: GatedMetric) -> tuple[str, ...]:
     outcome = prose.OUTCOMES[line.outcome]
-    outcome = f"{outcome}: {prose.list_faults(line)}" if line.faults else outcome
+    outcome = f"{outcome}: {fault_words.list_faults(line.faults)}" if line.faults else outcome
     cells = (
         prose.name_line(line),
         *prose.format_figures(line),

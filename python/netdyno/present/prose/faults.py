@@ -33,8 +33,13 @@ def describe_fault(problem: Fault) -> str:
     )
 
 
+def list_faults(faults: Sequence[Fault]) -> str:
+    """List the faults of a server, without a subject. A detail may hold what the server printed."""
+    return quantities.listed([describe_fault(problem) for problem in faults])
+
+
 def describe_server(faulty: Faulty) -> str:
-    return f"{faulty.contestant} {quantities.listed([describe_fault(problem) for problem in faulty.faults])}"
+    return f"{faulty.contestant} {list_faults(faulty.faults)}"
 
 
 def list_caveats(unproven: Sequence[Faulty]) -> tuple[str, ...]:

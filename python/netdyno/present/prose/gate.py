@@ -60,18 +60,15 @@ def describe_line(line: GatedMetric) -> str:
     """The line as one sentence. A faulty server has no figures; its faults stand in their place."""
     if line.faults:
         server = "old" if line.outcome == "unsound" else "new"
-        return f"{name_line(line)}: {OUTCOMES[line.outcome]}. The {server} server {list_faults(line)}"
+        return (
+            f"{name_line(line)}: {OUTCOMES[line.outcome]}. The {server} server {fault_words.list_faults(line.faults)}"
+        )
     before, after = format_figures(line)
     return (
         f"{name_line(line)}: {OUTCOMES[line.outcome]}. {before} before, {after} after: "
         f"{percent_change(line.ratio)} ({ranking.format_change_interval(line.interval)}), "
         f"margin {format_margin(line)}, {plural(line.blocks, 'block')}"
     )
-
-
-def list_faults(line: GatedMetric) -> str:
-    """List the faults of the line's server, without a subject. A detail may hold what the server printed."""
-    return quantities.listed([fault_words.describe_fault(fault) for fault in line.faults])
 
 
 def describe_faults(counts: Faults) -> str:
@@ -92,7 +89,7 @@ def describe_unmeasured(missing: Unmeasured) -> str:
 
 def _describe_no_figures(side: NoFigures) -> str:
     if side.faults:
-        return quantities.listed([fault_words.describe_fault(fault) for fault in side.faults])
+        return fault_words.list_faults(side.faults)
     reason = quantities.shortened(side.reason, fault_words.LONGEST_DETAIL)
     return f"has no valid trial: {reason}" if reason else "has no trial"
 
@@ -111,7 +108,7 @@ def describe_decision(result: GateFindings) -> str:
     outcomes = {line.outcome for line in result.lines}
     if result.decision == "fails" and "worse" not in outcomes:
         faulty = next((line for line in result.lines if line.outcome == "faulty" and line.faults), None)
-        detail = f": in {faulty.scenario!r} it {list_faults(faulty)}" if faulty else ""
+        detail = f": in {faulty.scenario!r} it {fault_words.list_faults(faulty.faults)}" if faulty else ""
         return f"The new server has a fault that the old server does not have{detail}."
     if result.decision == "unmeasured":
         questions = quantities.listed([missing.scenario for missing in result.unmeasured])
@@ -127,4 +124,4 @@ def describe_decision(result: GateFindings) -> str:
 def _blame_old(result: GateFindings, line: GatedMetric) -> str:
     also = any(counts.after for counts in result.faults if counts.scenario == line.scenario)
     alone = "" if also else " that the new server does not have"
-    return f"The old server has a fault{alone}: in {line.scenario!r} it {list_faults(line)}."
+    return f"The old server has a fault{alone}: in {line.scenario!r} it {fault_words.list_faults(line.faults)}."

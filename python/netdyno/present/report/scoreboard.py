@@ -11,7 +11,6 @@ import msgspec
 from msgspec.structs import replace
 
 from netdyno.analysis.found.cells import BoundDirection
-from netdyno.analysis.found.exclusions import Fault
 from netdyno.analysis.found.ranking import Axis, Score, Standing
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.kit import quantities
@@ -117,7 +116,7 @@ def _split_into_groups(findings: ScenarioFindings) -> Iterator[Group]:
         prefix = f"{_describe_cores(findings, ground)}{'Ranked separately: ' if len(kinds) > 1 else ''}"
         if kind == 2:
             for standing in standings:
-                yield Group(f"{prefix}{_list_faults(standing.faults)}", (_make_row(findings, standing),))
+                yield Group(f"{prefix}{fault_words.list_faults(standing.faults)}", (_make_row(findings, standing),))
         else:
             lossy = f"more than {quantities.share(findings.loss_bound)} lost" if kind == 1 and len(kinds) > 1 else ""
             reason = f"{prefix}{lossy}" if lossy else _describe_cores(findings, ground).removesuffix(": ")
@@ -125,17 +124,13 @@ def _split_into_groups(findings: ScenarioFindings) -> Iterator[Group]:
     ranked = {standing.contestant for standing in findings.standings}
     for faulty in findings.faulty:
         if faulty.contestant not in ranked:
-            yield Group(f"No valid trial: {_list_faults(faulty.faults)}", (ScoreRow(faulty.contestant, ()),))
+            yield Group(f"No valid trial: {fault_words.list_faults(faulty.faults)}", (ScoreRow(faulty.contestant, ()),))
 
 
 def _describe_cores(findings: ScenarioFindings, ground: int) -> str:
     """Return the cores that a group could use, with a colon; nothing where all could use the same."""
     groups = findings.ground.together
     return f"On {ground_words.describe_usable_cores(groups[ground].cores)}: " if len(groups) > 1 else ""
-
-
-def _list_faults(faults: Sequence[Fault]) -> str:
-    return quantities.listed([fault_words.describe_fault(fault) for fault in faults])
 
 
 def _make_row(findings: ScenarioFindings, standing: Standing) -> ScoreRow:
