@@ -88,7 +88,8 @@ def _may_change(gate: Gate, parts: Sequence[ScenarioTrials], lines: Sequence[Gat
         for part in parts
     )
     were_tried = all(_was_tried(part, name) for part in parts for name in names)
-    return were_tried and not have_failed and any(map(_may_close, lines))
+    may_close = any(line.outcome == "open" and line.blocks < GATE_LOOKS[-1] for line in lines)
+    return were_tried and not have_failed and may_close
 
 
 def _was_tried(part: ScenarioTrials, name: str) -> bool:
@@ -124,10 +125,6 @@ def decide_gate(line_outcomes: Sequence[GateOutcome]) -> GateDecision:
     return "passes" if line_outcomes and all(line_outcome in PASSES for line_outcome in line_outcomes) else "open"
 
 
-def _may_close(line: GatedMetric) -> bool:
-    return line.outcome == "open" and line.blocks < GATE_LOOKS[-1]
-
-
 def _judge_line(
     gate: Gate, part: ScenarioTrials, metric: GateMetric, level: float, faulty: Collection[tuple[str, str]]
 ) -> GatedMetric:
@@ -138,6 +135,7 @@ def _judge_line(
     margin = gate.margins[metric]
     shared = stats.counted(before.keys() & after.keys())
     judged = _judge_faults(gate, part, metric, faulty) or decide_outcome(interval, margin, METRICS[metric].better)
+    blamed = {"faulty": gate.after, "unsound": gate.before}.get(judged)
     return GatedMetric(
         scenario=part.scenario.name,
         metric=metric,
@@ -148,15 +146,8 @@ def _judge_line(
         after=_geometric_mean(after, shared),
         ratio=math.exp(stats.log_ratio(pairs)) if len(pairs) else math.nan,
         interval=interval and Interval(math.exp(interval.low), math.exp(interval.high)),
-        faults=_list_faults_behind(gate, part, judged),
+        faults=_find_faults(part, blamed) if blamed else (),
     )
-
-
-def _list_faults_behind(gate: Gate, part: ScenarioTrials, judged: GateOutcome) -> tuple[Fault, ...]:
-    """Return the faults that an outcome comes from."""
-    if judged not in ("faulty", "unsound"):
-        return ()
-    return _find_faults(part, gate.after if judged == "faulty" else gate.before)
 
 
 def _find_faults(part: ScenarioTrials, name: str) -> tuple[Fault, ...]:

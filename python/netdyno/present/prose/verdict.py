@@ -260,10 +260,6 @@ def format_bound(factor: float | None) -> str:
     return f"{quantities.TIMES}{quantities.three_digits(factor)}" if factor >= 2 else quantities.margin(factor)
 
 
-def _name_side(ratio: float) -> str:
-    return "above" if ratio > 1 else "below"
-
-
 def _describe_interval(comparison: Comparison) -> str:
     if comparison.interval is None:
         return f"no interval from {quantities.plural(comparison.blocks, 'block')}"
@@ -276,7 +272,7 @@ def _describe_gap(speech: Speech, comparison: Comparison) -> str:
         return f"{speech.at_least}{quantities.margin(comparison.ratio)} that of {speech.says[comparison.b]}"
     return (
         f"{speech.at_least}{quantities.margin(comparison.ratio)} "
-        f"{_name_side(comparison.ratio)} {speech.says[comparison.b]}"
+        f"{'above' if comparison.ratio > 1 else 'below'} {speech.says[comparison.b]}"
     )
 
 
