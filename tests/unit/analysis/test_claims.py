@@ -838,15 +838,7 @@ def counted(claim: JudgedClaim) -> tuple[str, dict[tuple[type_level, ...], float
     return claim.counts.metric, {side.cells.at[differ[0]]: side.figure for side in claim.counts.sides}
 
 
-def test_why_is_what_was_counted_on_both_sides() -> None:
-    claim = judged(made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "delayed-acks"'))
-    metric, figures = counted(claim)
-    assert metric == "delayed-acks"
-    assert figures == pytest.approx({(COROUTINES,): 4.0, (LOCK,): 4.0})
-    queue = judged(made(EVERYWHERE, "throughput", FASTER_IS_TRUE, keys='why = "listen-overflows"'))
-    metric, figures = counted(queue)
-    assert metric == "listen-overflows"
-    assert figures == pytest.approx({(COROUTINES,): 30.0, (LOCK,): 30.0})
+def test_why_is_what_was_counted_at_the_ends_of_a_trend() -> None:
     metric, ends = counted(judged(made(TREND, "switches", by_connections(1, 2, 4), keys='why = "switches"')))
     assert (metric, list(ends)) == ("switches", [(1000,), (10,)]), "a trend is told at its ends"
     first, last = ends[10,], ends[1000,]
@@ -858,12 +850,6 @@ def test_why_is_what_was_counted_on_both_sides() -> None:
 def test_loss_is_reported_beside_a_claim_under_the_name_that_claims_have_for_it() -> None:
     claim = judged(made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "loss"'))
     assert counted(claim)[0] == "lost"
-
-
-def test_a_counter_that_was_not_read_is_not_zero() -> None:
-    run = made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "delayed-acks"')
-    claim = judged(replace(run, trials=tuple(replace(trial, kernel={}) for trial in run.trials)))
-    assert counted(claim) == ("delayed-acks", {(COROUTINES,): None, (LOCK,): None})
 
 
 def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
