@@ -72,7 +72,7 @@ def test_valid_trials_without_the_metric_are_not_called_invalid() -> None:
         )
         findings = analyse(replace(run, experiment=experiment, trials=changed)).scenarios[0]
         assert answer(findings).headline == headline
-        invalid = [text for text in list_caveats(findings) if text.startswith("Without any valid trial")]
+        invalid = [text for text in list_caveats(findings) if text.startswith("Not ranked, without a valid trial")]
         assert not any(name in text for name in unseen for text in invalid)
         (text,) = [
             caveat
@@ -294,7 +294,7 @@ def test_over_streams_nothing_is_stated_of_loss(analysis: Analysis) -> None:
     for findings in analysis.scenarios:
         assert not findings.may_lose
         assert not any("% lost" in text for text in (answer(findings).sentence, *list_evidence(findings)))
-        assert not any("flatters" in text for text in list_caveats(findings))
+        assert not any("look better" in text for text in list_caveats(findings))
 
 
 def test_what_a_server_was_given_where_possible_is_stated(lossy: ScenarioFindings) -> None:
