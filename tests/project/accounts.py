@@ -17,8 +17,7 @@ PAGE = ROOT / "docs" / "studies.md"
 BEGINS = "## The account of each verdict\n"
 INTRODUCTION = """
 For each claim: what its author would say, what would overturn the verdict, what the source's own program does, what
-differs here, and what was done. `.venv/bin/python -m tests.project.accounts` writes this chapter from the claims; a
-test checks each option that it names against the experiment.
+differs here, and what was done.
 """
 WIDTH = 120
 
