@@ -1,9 +1,10 @@
-"""The documents can be read in a hurry and name what is there: short lines, a short README, no dead link or path."""
+"""The documents can be read in a hurry and name what is there: short lines, few words, no dead link or path."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).resolve().parents[2]
-COLUMNS, README_LINES = 120, 120
+COLUMNS, README_LINES, WORDS = 120, 120, 32_000
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -34,11 +35,18 @@ def tree() -> frozenset[str]:
 TREE = tree()
 ENDS = frozenset(path.split("/", cut)[-1] for path in TREE for cut in range(path.rstrip("/").count("/") + 1))
 PAGES = sorted(path for path in TREE if path.endswith(".md"))
+DOCUMENTS = [page for page in PAGES if "/" not in page or page.startswith("docs/")]
+"""The pages for every reader: those in the root and below docs/. Other folders have pages about what is in them."""
 SUFFIXES = {PurePosixPath(path).suffix for path in TREE if not path.endswith("/")} - {""}
 
 
 def long_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if len(line) > COLUMNS]
+
+
+def count_excess_words(texts: Iterable[str], limit: int) -> int:
+    """Return by how many words the texts together exceed the limit; below 0: how many more they may have."""
+    return sum(len(text.split()) for text in texts) - limit
 
 
 def anchors(text: str) -> set[str]:
@@ -90,6 +98,11 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
 
 
+def test_all_documents_together_are_short() -> None:
+    excess = count_excess_words(((ROOT / page).read_text() for page in DOCUMENTS), WORDS)
+    assert excess <= 0, f"{len(DOCUMENTS)} documents have {excess} words more than {WORDS}: say things once"
+
+
 def test_the_readme_begins_with_both_commands_and_continuous_integration_runs_the_second() -> None:
     first_block = (ROOT / "README.md").read_text().split("```")[1]
     assert re.findall(r"^\./netdyno (\w+) +# .*minutes$", first_block, re.MULTILINE) == ["run", "test"]
@@ -119,6 +132,11 @@ def test_the_picture_of_the_house_has_every_room_once() -> None:
 
 def test_a_long_line_is_found() -> None:
     assert long_lines(f"short\n{'x' * COLUMNS}\n{'y' * (COLUMNS + 1)}") == ["y" * (COLUMNS + 1)]
+
+
+def test_words_beyond_the_limit_are_counted() -> None:
+    texts = ["# Two words\n\n| a | table |", "and\nfour more words"]
+    assert [count_excess_words(texts, limit) for limit in (11, 12, 13)] == [1, 0, -1]
 
 
 def test_a_link_to_no_file_or_no_heading_is_found() -> None:
