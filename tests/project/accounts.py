@@ -17,8 +17,9 @@ PAGE = ROOT / "docs" / "studies.md"
 BEGINS = "## The account of each verdict\n"
 INTRODUCTION = """
 For each claim: what its author would say, what would overturn the verdict, what the source's own program does, what
-differs here, and what was done.
+differs here, and what was done. A claim without a line on its program has that of its study's first.
 """
+PROGRAM = "its program"
 WIDTH = 120
 
 
@@ -28,13 +29,17 @@ def render() -> str:
 
 
 def list_lines() -> Iterator[str]:
-    """Yield the lines; a sentence that claims of a study share stands at the first of them."""
+    """Yield the lines; a sentence that claims of a study share stands at the first of them. Where a source shows no
+    program, all its claims share that sentence: no line repeats it."""
     for study in load_study("sources").parts:
         first: dict[tuple[str, str], str] = {}
-        for claim in load_study(study).claims:
+        claims = load_study(study).claims
+        for claim in claims:
             yield f"\n**{claim.id}** {claim.text}\n\n"
             for name, sentence in list_sentences(claim):
                 place = first.setdefault((name, sentence), claim.id)
+                if name == PROGRAM and claims[0].id == place != claim.id:
+                    continue
                 words = sentence if place == claim.id else f"as {place}."
                 yield f"{fill(f'* {name}: {words}')}\n"
 
@@ -44,7 +49,7 @@ def list_sentences(claim: Claim) -> Iterator[tuple[str, str]]:
     assert claim.account is not None
     yield "its author", claim.account.objection
     yield "overturned by", claim.account.overturn
-    yield "its program", claim.account.program
+    yield PROGRAM, claim.account.program
     if claim.differs:
         yield "here", f"{claim.differs[0].upper()}{claim.differs[1:]}."
     if claim.script is not None:

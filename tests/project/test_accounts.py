@@ -83,7 +83,8 @@ def test_a_sentence_that_claims_of_a_study_share_stands_once() -> None:
     lines = list(list_lines())
     whole = [line for line in lines if line.startswith("* ") and ": as " not in line]
     assert len(whole) == len(set(whole))
-    assert "* its program: as C1.\n" in lines
+    assert "* here: as B4.\n" in lines
+    assert [line for line in lines if line.startswith("* its program: as ")] == []
 
 
 def test_an_account_has_all_its_sentences() -> None:
