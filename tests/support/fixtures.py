@@ -85,7 +85,7 @@ def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     contestants or call git."""
     for name, value_s in unhurried.BOUNDS_S.items():
         monkeypatch.setattr(of_trial, name, value_s)
-    monkeypatch.setattr(codesize, "describe", describe_once)
+    look_at_code_once(monkeypatch)
     monkeypatch.setattr(environment, "read_commit", commit_once)
     monkeypatch.setattr(program_settings, "PASSED_ON", unhurried.PASSED_ON)
 
@@ -110,15 +110,31 @@ def trial_by_trial(monkeypatch: pytest.MonkeyPatch) -> None:
 
 commit_once = functools.cache(environment.read_commit)
 describe = codesize.describe
+find_families_once = functools.cache(codesize.find_families)
 described: dict[bytes, tuple[About, ...]] = {}
 
 
 def describe_once(servers: Sequence[Contestant], clients: Sequence[Contestant]) -> tuple[About, ...]:
-    """Describe these contestants, from the second time on as the first time."""
-    key = msgspec.json.encode((servers, clients))
+    """Describe these contestants, from the second time on as the first time: a description does not depend on the build
+    directory, of which each test has its own."""
+    key = msgspec.json.encode(
+        [[(member.name, member.manifest, member.own) for member in kind] for kind in (servers, clients)]
+    )
     if key not in described:
         described[key] = describe(servers, clients)
     return described[key]
+
+
+def look_at_code_once(patch: pytest.MonkeyPatch) -> None:
+    """Describe the same contestants once for all tests of a process, and read once which code is shared by whom."""
+    patch.setattr(codesize, "describe", describe_once)
+    patch.setattr(codesize, "find_families", find_families_once)
+
+
+@functools.cache
+def list_built_names() -> tuple[str, ...]:
+    """Return the names of all contestants that are built, read once for all fake builds."""
+    return tuple(candidate.name for candidate in discover() if candidate.manifest.is_built)
 
 
 def draw_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -140,7 +156,7 @@ def steady_canary(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside trials that start no program, the canary starts none either: the machine is equally fast all the time. Nor
     is the code of the same contestants looked at for each of these runs."""
     use_steady_canary(monkeypatch)
-    monkeypatch.setattr(codesize, "describe", describe_once)
+    look_at_code_once(monkeypatch)
 
 
 @pytest.fixture
@@ -174,9 +190,8 @@ def make_fake_build(build: Path) -> Path:
     contestant."""
     write_fake(build / "loadgen" / "netdyno-load", "load.py")
     write_fake(build / "canary" / "netdyno-canary", "canary.sh")
-    for candidate in discover():
-        if candidate.manifest.is_built:
-            write_fake(build / "servers" / candidate.name, "server.py")
+    for name in list_built_names():
+        write_fake(build / "servers" / name, "server.py")
     return build
 
 
