@@ -125,4 +125,4 @@ def test_it_runs_already_at_a_file(tmp_path: Path) -> None:
 def test_what_cannot_be_started_or_reached_is_one_clear_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: Sequence[str], sentence: str
 ) -> None:
-    expect_refused(["run", "web", *options], sentence, tmp_path, capsys)
+    expect_refused(["run", "web", *options], [sentence], tmp_path, capsys)

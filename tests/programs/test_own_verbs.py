@@ -82,6 +82,7 @@ def test_advice_is_between_ones_own_servers(tmp_path: Path, capsys: pytest.Captu
     assert set(advice["take"]) <= {"how=plain", "how=chunked"}
 
 
+@pytest.mark.usefixtures("brief_first_requests")
 @pytest.mark.parametrize("verb", ["capacity", "advise", "profile"])
 def test_what_is_wrong_from_the_start_ends_there(tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str) -> None:
     assert main([verb, "--server", API, "--path", "/none", "--results", str(tmp_path)]) == 2
@@ -112,4 +113,4 @@ def test_what_is_wrong_from_the_start_ends_there(tmp_path: Path, capsys: pytest.
 def test_what_cannot_be_meant_is_one_clear_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
 ) -> None:
-    expect_refused(words, complaint, tmp_path, capsys)
+    expect_refused(words, [complaint], tmp_path, capsys)
