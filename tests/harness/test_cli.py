@@ -444,7 +444,7 @@ def test_an_audit_is_listed_with_its_kind(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_list_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for columns in (40, 80, 130):
+    for columns in (40, 130):  # the least is 80
         monkeypatch.setenv("COLUMNS", str(columns))
         for what in listing.LISTS:
             cli.main(["list", what])
@@ -543,16 +543,14 @@ def end_unread(*arguments: str, stderr: int = subprocess.PIPE) -> tuple[int, str
 @pytest.mark.parametrize(
     "words",
     [
-        *("--help", "--version", "list --help", "completion bash", "doctor", "compare RUN RUN"),
-        *("list servers", "list servers --json", "list audits", "list runs", "list experiments", "list claims"),
-        *("report RUN --export json", "report RUN --export md"),
+        *("--help", "completion bash", "doctor", "compare RUN RUN", "report RUN --export md"),
+        *("list servers", "list servers --json"),
     ],
 )
 def test_a_verb_whose_output_is_not_read_ends_quietly(words: str, tmp_path: Path) -> None:
-    run = str(stored(made_run(), tmp_path / "results"))
-    places = {"RUN": run, "SITE": str(tmp_path / "site")}
-    arguments = [places.get(word, word) for word in words.split()]
-    assert end_unread(*arguments) == (128 + signal.SIGPIPE, "")
+    """One for each way in which a verb writes; all lists are written by one function, and so are all exports."""
+    run = str(stored(made_run(), tmp_path / "results")) if "RUN" in words else ""
+    assert end_unread(*words.replace("RUN", run).split()) == (128 + signal.SIGPIPE, "")
 
 
 def test_a_run_whose_output_is_not_read_ends_quietly_and_keeps_its_folder(toml: str, tmp_path: Path) -> None:
