@@ -13,9 +13,9 @@ from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import Pinning
 from netdyno.question import experiment
 from netdyno.question.blocks import apply_overrides
-from netdyno.question.contestants.contestants import discover
 from netdyno.question.experiment import find_experiments_folder
 from netdyno.verbs.gate import convert_to_gate
+from tests.support.chosen import discover_once
 
 MORNING = datetime(2026, 11, 22, 9, 30)  # a clock on the wall has no time zone
 NIGHT = datetime(2026, 11, 22, 23, 58)
@@ -30,7 +30,7 @@ def repository(name: str, budget: Budget = "normal") -> Experiment:
 def announce(requested: Experiment, begins: datetime) -> list[str]:
     servers = {
         contestant.name: contestant
-        for contestant in discover()
+        for contestant in discover_once()
         if any(contestant.name in scenario.contestants for scenario in requested.scenarios)
     }
     return format_announcement(requested, servers, begins=begins).splitlines()

@@ -26,12 +26,12 @@ from netdyno.model.run import Run
 from netdyno.present.export.schema import Export
 from netdyno.present.plain import derive_type
 from netdyno.present.terminal.console import Console
-from netdyno.question.contestants.contestants import discover
 from netdyno.store import read, schema
 from netdyno.verbs import checks, cli, listing
 from netdyno.verbs.cli import main
 from tests.support.builders.made_run import made_run
 from tests.support.builders.stored import stored
+from tests.support.chosen import discover_once
 from tests.support.edit_store import edit_store
 from tests.support.fakes import unhurried
 from tests.support.patience import eventually
@@ -51,8 +51,8 @@ connections = [1, 2]
 """
 
 NETDYNO = (sys.executable, unhurried.__file__)
-SERVER = next(contestant.name for contestant in discover() if "echo" in contestant.manifest.workloads)
-UNSAFE = next(contestant for contestant in discover() if contestant.manifest.unsafe)
+SERVER = next(contestant.name for contestant in discover_once() if "echo" in contestant.manifest.workloads)
+UNSAFE = next(contestant for contestant in discover_once() if contestant.manifest.unsafe)
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_a_generator_that_is_not_built_is_stated(
 
 @pytest.mark.usefixtures("undrawn")
 def test_contestants_of_the_command_line_take_the_place_of_the_experiments(tmp_path: Path, command: RunCommand) -> None:
-    first, second, *_ = (contestant.name for contestant in discover())
+    first, second, *_ = (contestant.name for contestant in discover_once())
     named = tmp_path / "named.toml"
     named.write_text(TINY.replace('["*"]', f'["{first}"]'))
     done = command("run", str(named), "--contestant", second, "--results", str(tmp_path / "results"))
@@ -457,7 +457,9 @@ def test_a_server_that_is_unsafe_is_run_only_where_it_is_named(toml: str, tmp_pa
     Path(toml).write_text(TINY.replace("[1, 2]", "[1]"))
     kin = f"{UNSAFE.name.partition('-')[0]}-*"
     safe = next(
-        contestant.name for contestant in discover() if contestant.name.startswith(kin[:-1]) and contestant != UNSAFE
+        contestant.name
+        for contestant in discover_once()
+        if contestant.name.startswith(kin[:-1]) and contestant != UNSAFE
     )
     everybody = command("run", toml, "--contestant", kin, "--results", str(tmp_path / "all"))
     assert f"connections=1 {safe}" in everybody.stdout, everybody.stderr
@@ -481,7 +483,7 @@ def test_serve_becomes_the_server_and_warns_of_what_is_unsafe(fake_build: Path) 
     ],
 )
 def test_serve_tells_a_framework_where_to_listen(options: Sequence[str], complete: Sequence[str]) -> None:
-    framework = next(contestant for contestant in discover() if contestant.manifest.is_framework)
+    framework = next(contestant for contestant in discover_once() if contestant.manifest.is_framework)
     assert cli.complete_options(framework, options) == complete
     assert cli.complete_options(UNSAFE, options) == options
 

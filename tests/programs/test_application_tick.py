@@ -21,22 +21,22 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import Distribution
 from netdyno.model.observation import ServerObservation
-from netdyno.question.contestants.contestants import discover, find_by_name
+from netdyno.question.contestants.contestants import find_by_name
 from netdyno.question.plan import Cell
 from tests.contract.tcp.stream_talk import StreamTalk
-from tests.support.chosen import startable
+from tests.support.chosen import discover_once, startable
 from tests.support.patience import eventually
 from tests.support.server import Server, run, serving
 
 pytestmark = pytest.mark.needs_build
-WITH_TICKS = [contestant.name for contestant in discover() if "application-tick" in contestant.manifest.options]
+WITH_TICKS = [contestant.name for contestant in discover_once() if "application-tick" in contestant.manifest.options]
 INTERVAL_S = 0.010
 STOPPED_S = 0.3
 BURNT_S = 0.3
 
 
 def ticking(name: str) -> Contestant:
-    return startable(find_by_name(discover(), name), "server")
+    return startable(find_by_name(discover_once(), name), "server")
 
 
 @contextmanager
@@ -119,6 +119,8 @@ def test_a_trial_keeps_the_lag(tmp_path: Path) -> None:
 
 
 def test_a_manifest_names_the_option_if_the_server_has_it() -> None:
-    native = [contestant for contestant in discover() if contestant.available and contestant.manifest.kind == "cmake"]
+    native = [
+        contestant for contestant in discover_once() if contestant.available and contestant.manifest.kind == "cmake"
+    ]
     has = {contestant.name for contestant in native if "--application-tick" in run(contestant.command, "--help").stdout}
     assert has == {*WITH_TICKS} & {contestant.name for contestant in native}

@@ -14,9 +14,10 @@ import pytest
 
 from netdyno.kit.statistics import hdr
 from netdyno.measure.machine import server_proc
-from netdyno.question.contestants.contestants import discover, find_by_name
+from netdyno.question.contestants.contestants import find_by_name
 from netdyno.verbs.instruments.calibrate.done import ServerTotals
 from tests.contract.golden import wire
+from tests.support.chosen import discover_once
 from tests.support.client import Client
 from tests.support.kernel import stamping_arrivals
 from tests.support.patience import eventually
@@ -24,7 +25,7 @@ from tests.support.programmed import FAULTS, NUMBERS, done, expect_counted, expe
 from tests.support.server import Server, run, serving
 
 pytestmark = pytest.mark.needs_build
-COMMAND = find_by_name(discover(), "calibration").command
+COMMAND = find_by_name(discover_once(), "calibration").command
 MS = 10**6
 
 

@@ -11,16 +11,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.question.contestants.contestants import discover, find_by_name
+from netdyno.question.contestants.contestants import find_by_name
 from netdyno.verbs.instruments.calibrate.done import ServerTotals
 from tests.contract.golden import wire
 from tests.contract.messages.transport import MessageClient
 from tests.contract.messages.transports.udp import UdpClient
+from tests.support.chosen import discover_once
 from tests.support.programmed import FAULTS, NUMBERS, done, expect_counted, expect_refused, spoken
 from tests.support.server import Server, serving
 
 pytestmark = pytest.mark.needs_build
-COMMAND = find_by_name(discover(), "calibration-udp").command
+COMMAND = find_by_name(discover_once(), "calibration-udp").command
 MS = 10**6
 
 

@@ -22,17 +22,17 @@ from netdyno.model import outcomes
 from netdyno.model.run import Run
 from netdyno.present.prose.repeat import list_commands
 from netdyno.present.prose.verdict import answer
-from netdyno.question.contestants.contestants import discover
 from netdyno.store import read, schema
 from netdyno.verbs import cli
+from tests.support.chosen import discover_once
 
 REAL_BUILD = build_dir()
 SERVER = next(
     contestant.name
-    for contestant in discover()
+    for contestant in discover_once()
     if "echo" in contestant.manifest.workloads and not contestant.manifest.apart
 )
-UNSAFE = next(contestant.name for contestant in discover() if contestant.manifest.unsafe)
+UNSAFE = next(contestant.name for contestant in discover_once() if contestant.manifest.unsafe)
 # The answers of the fake all take the same time, so that the axis of a figure has no length.
 pytestmark = pytest.mark.filterwarnings("ignore:Attempting to set identical low and high ylims")
 OPTIONS = ("--arrivals", "constant", "-c", "40", "--duration", "100ms", "--warmup", "0ms", "--foreign-load", "count")

@@ -15,13 +15,14 @@ import pytest
 from netdyno.kit.paths import build_dir, generator_path
 from netdyno.measure.trial.load import INVALID_LOAD
 from netdyno.model.load_result import LoadResult
-from netdyno.question.contestants.contestants import discover, find_by_name
+from netdyno.question.contestants.contestants import find_by_name
+from tests.support.chosen import discover_once
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
 
 pytestmark = pytest.mark.needs_build
 
-CLIENT = find_by_name(discover(kind="client"), "asyncio", "client").command
+CLIENT = find_by_name(discover_once("client"), "asyncio", "client").command
 QUICK = ("--warmup", "50ms", "--duration", "300ms")
 EndedClient = subprocess.CompletedProcess[str]
 
@@ -29,7 +30,7 @@ EndedClient = subprocess.CompletedProcess[str]
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """The URL of a real server."""
-    contestant = find_by_name(discover(), "threads-global-lock")
+    contestant = find_by_name(discover_once(), "threads-global-lock")
     with serving(contestant.command, "--workload", "rpc") as serves:
         yield f"tcp://127.0.0.1:{serves.address[1]}"
 

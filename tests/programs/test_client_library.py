@@ -14,14 +14,13 @@ import pytest
 
 from netdyno.kit.paths import ROOT
 from netdyno.measure.machine.links.namespace import Namespace, NotAllowedError, make_namespace
-from netdyno.question.contestants.contestants import discover
-from tests.support.chosen import startable
+from tests.support.chosen import discover_once, startable
 from tests.support.inside import inside
 from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.needs_build
 
-EMBEDDABLE = [client for client in discover(kind="client") if (ROOT / "clients" / client.name / "library").is_dir()]
+EMBEDDABLE = [client for client in discover_once("client") if (ROOT / "clients" / client.name / "library").is_dir()]
 HIDDEN = "10.9.0.2"
 LARGE = b"x" * (6 << 20)
 """More than the sockets of both sides take: the sender's 4 MiB (tcp_wmem), and next to nothing of the reader's."""

@@ -6,14 +6,13 @@ import pytest
 
 from netdyno.measure.trial import client_processes
 from netdyno.model.contestant import Contestant
-from netdyno.question.contestants.contestants import discover
 from tests.contract.golden import wire
-from tests.support.chosen import startable
+from tests.support.chosen import discover_once, startable
 from tests.support.fake_server import AcceptedConnection, fake_server, honest
 from tests.support.running_client import ENDLESS, running
 
 pytestmark = pytest.mark.needs_build
-CLIENTS = [contestant for contestant in discover(kind="client") if not contestant.manifest.instrument]
+CLIENTS = [contestant for contestant in discover_once("client") if not contestant.manifest.instrument]
 OPTIONS = ("-c", "5", "--warmup", "0", "--duration", "1s")
 
 

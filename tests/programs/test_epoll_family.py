@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.question.contestants.contestants import discover, find_by_name
+from netdyno.question.contestants.contestants import find_by_name
 from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.stream_talk import expect_reply, joined
 from tests.support import proc
-from tests.support.chosen import startable
+from tests.support.chosen import discover_once, startable
 from tests.support.client import Client
 from tests.support.patience import eventually
 from tests.support.server import Server, run, serving
@@ -101,7 +101,7 @@ def connected(stack: ExitStack, server: Server, workload: str) -> list[Client]:
 
 def traced(contestant: str, conversation: Conversation, options: tuple[str, ...], trace: Path) -> list[str]:
     """The system calls of a server from a conversation's beginning to the line of totals, each as name and result."""
-    command = startable(find_by_name(discover(), contestant), "server").command
+    command = startable(find_by_name(discover_once(), contestant), "server").command
     strace = ("strace", "-e", "signal=none", "-o", str(trace))
     workload = conversation.__name__
     with serving((*strace, *command), "--workload", workload, *options) as server, ExitStack() as stack:
@@ -143,7 +143,7 @@ def test_callbacks_coroutines_and_fibers_make_the_same_system_calls(
 def test_the_pool_serves_in_turn_and_passes_a_message_on_once_to_each_thread(
     strace_program: str, tmp_path: Path
 ) -> None:
-    command = find_by_name(discover(), "epoll-coroutine-pool").command
+    command = find_by_name(discover_once(), "epoll-coroutine-pool").command
     trace = tmp_path / "trace"
     options = ("--workload", "chat", "--audience", "all", "--threads", "3")
     with (
@@ -172,7 +172,7 @@ def test_the_pool_serves_in_turn_and_passes_a_message_on_once_to_each_thread(
 @pytest.mark.needs_build
 def test_each_thread_accepts_for_itself_and_tells_how_many(strace_program: str, tmp_path: Path) -> None:
     """The chance that one thread of three gets none of 60 is below one in ten thousand millions."""
-    command = find_by_name(discover(), "epoll-per-core").command
+    command = find_by_name(discover_once(), "epoll-per-core").command
     trace = tmp_path / "trace"
     strace = (strace_program, "-f", "-e", "trace=accept4", "-e", "signal=none", "-o", str(trace))
     with serving((*strace, *command), "--workload", "echo", "--threads", "3") as server, ExitStack() as stack:
@@ -191,7 +191,7 @@ def test_each_thread_accepts_for_itself_and_tells_how_many(strace_program: str, 
 def test_threads_have_a_listener_each_or_share_one(
     accept: str, listeners: int, strace_program: str, tmp_path: Path
 ) -> None:
-    command = find_by_name(discover(), "epoll-per-core").command
+    command = find_by_name(discover_once(), "epoll-per-core").command
     trace = tmp_path / "trace"
     strace = (strace_program, "-f", "-e", "trace=epoll_ctl", "-e", "signal=none", "-o", str(trace))
     options = ("--workload", "echo", "--threads", "3", "--accept", accept)
@@ -209,7 +209,7 @@ def test_threads_have_a_listener_each_or_share_one(
 
 @pytest.mark.needs_build
 def test_a_shared_listener_waits_for_a_descriptor() -> None:
-    command = ("prlimit", "--nofile=20", *find_by_name(discover(), "epoll-per-core").command)
+    command = ("prlimit", "--nofile=20", *find_by_name(discover_once(), "epoll-per-core").command)
     with serving(command, "--workload", "echo", "--accept", "exclusive") as server, ExitStack() as stack:
         clients = [stack.enter_context(Client(server.address)) for _ in range(30)]
         for client in clients:
@@ -221,9 +221,9 @@ def test_a_shared_listener_waits_for_a_descriptor() -> None:
 
 
 @pytest.mark.needs_build
-@pytest.mark.parametrize("name", [server.name for server in discover() if "busy-poll" in server.manifest.options])
+@pytest.mark.parametrize("name", [server.name for server in discover_once() if "busy-poll" in server.manifest.options])
 def test_a_loop_that_polls_busily_does_not_sleep(name: str) -> None:
-    command = find_by_name(discover(), name).command
+    command = find_by_name(discover_once(), name).command
     with serving(command) as server:
         eventually(lambda: proc.all_threads_sleep(server.pid), "it does not sleep")
     with serving(command, "--busy-poll", "1m") as server:
@@ -233,7 +233,7 @@ def test_a_loop_that_polls_busily_does_not_sleep(name: str) -> None:
 @pytest.mark.needs_build
 @pytest.mark.parametrize("name", ["epoll-per-core", "monoio"])
 def test_no_second_server_takes_part_of_the_connections_of_one_whose_listeners_share_a_port(name: str) -> None:
-    command = startable(find_by_name(discover(), name), "server").command
+    command = startable(find_by_name(discover_once(), name), "server").command
     with serving(command, "--threads", "3") as server:
         finished = run(command, "--threads", "3", "--listen", server.endpoint)
         assert (finished.code, "port 0" in finished.stderr) == (1, True), finished

@@ -10,8 +10,7 @@ import pytest
 
 from netdyno.kit.paths import build_dir, launcher_path
 from netdyno.model.contestant import Contestant, behind_launcher
-from netdyno.question.contestants.contestants import discover
-from tests.support.chosen import startable
+from tests.support.chosen import discover_once, startable
 
 pytestmark = pytest.mark.needs_build
 
@@ -90,7 +89,7 @@ def test_what_is_no_call_of_it_is_refused(arguments: tuple[str, ...]) -> None:
     assert done.stderr.startswith("usage: netdyno-launch NAME ")
 
 
-LAUNCHED = [server for server in discover() if server.manifest.is_launched]
+LAUNCHED = [server for server in discover_once() if server.manifest.is_launched]
 
 
 @pytest.mark.parametrize("server", LAUNCHED, ids=lambda server: server.name)

@@ -15,9 +15,9 @@ import pytest
 from netdyno.kit.paths import ROOT, build_dir
 from netdyno.measure.machine import loaded
 from netdyno.model.contestant import Contestant
-from netdyno.question.contestants.contestants import ContestantKind, discover, find_by_name
+from netdyno.question.contestants.contestants import ContestantKind, find_by_name
 from tests.contract.tcp.stream_talk import StreamTalk
-from tests.support.chosen import discovered, startable
+from tests.support.chosen import discover_once, discovered, startable
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
 
@@ -73,7 +73,7 @@ def expect_all_known(contestant: Contestant, trace: Path) -> None:
     "name", [contestant.name for contestant in discovered("server") if "tcp" in contestant.manifest.transports]
 )
 def test_a_server_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_path: Path) -> None:
-    contestant = startable(find_by_name(discover(), name), "server")
+    contestant = startable(find_by_name(discover_once(), name), "server")
     trace = tmp_path / "trace"
     command = [*STRACE, "-o", str(trace), *contestant.command]
     workload = "lines" if "lines" in contestant.manifest.workloads else contestant.manifest.workloads[0]
@@ -85,13 +85,13 @@ def test_a_server_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "name", [contestant.name for contestant in discover(kind="client") if not contestant.manifest.instrument]
+    "name", [contestant.name for contestant in discover_once("client") if not contestant.manifest.instrument]
 )
 def test_a_client_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_path: Path) -> None:
-    contestant = startable(find_by_name(discover(kind="client"), name, "client"), "client")
+    contestant = startable(find_by_name(discover_once("client"), name, "client"), "client")
     trace = tmp_path / "trace"
     with serving(
-        startable(find_by_name(discover(), "threads-global-lock"), "server").command, "--workload", "rpc"
+        startable(find_by_name(discover_once(), "threads-global-lock"), "server").command, "--workload", "rpc"
     ) as server:
         command = [
             *STRACE,
@@ -110,7 +110,7 @@ def test_a_client_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_pa
 
 @pytest.mark.parametrize(
     ("kind", "contestant"),
-    [(kind, contestant) for kind in get_args(ContestantKind) for contestant in discover(kind=kind)],
+    [(kind, contestant) for kind in get_args(ContestantKind) for contestant in discover_once(kind)],
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
 def test_every_pattern_of_a_manifest_names_files(kind: ContestantKind, contestant: Contestant) -> None:

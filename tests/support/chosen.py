@@ -123,15 +123,21 @@ def _named(config: pytest.Config) -> list[str]:
 
 
 @cache
+def discover_once(kind: ContestantKind = "server") -> tuple[Contestant, ...]:
+    """Return all of a kind, read once for all files of tests that need them while they are collected."""
+    return discover(kind=kind)
+
+
+@cache
 def discovered(kind: ContestantKind) -> tuple[Contestant, ...]:
-    """All of a kind, read once for all tests, but for frameworks, which have a contract of their own."""
-    return tuple(contestant for contestant in discover(kind=kind) if not contestant.manifest.is_framework)
+    """All of a kind but for frameworks, which have a contract of their own."""
+    return tuple(contestant for contestant in discover_once(kind) if not contestant.manifest.is_framework)
 
 
 @cache
 def discovered_frameworks() -> tuple[Contestant, ...]:
     """All frameworks, whose contract is that of one workload alone (tests/contract/web, tests/contract/grpc)."""
-    return tuple(contestant for contestant in discover() if contestant.manifest.is_framework)
+    return tuple(contestant for contestant in discover_once("server") if contestant.manifest.is_framework)
 
 
 def list_tested_workloads(contestant: Contestant) -> list[str]:

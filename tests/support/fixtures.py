@@ -86,7 +86,7 @@ def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     contestants or call git."""
     for name, value_s in unhurried.BOUNDS_S.items():
         monkeypatch.setattr(of_trial, name, value_s)
-    look_at_code_once(monkeypatch)
+    describe_code_once(monkeypatch)
     monkeypatch.setattr(environment, "read_commit", commit_once)
     monkeypatch.setattr(program_settings, "PASSED_ON", unhurried.PASSED_ON)
 
@@ -126,7 +126,7 @@ def describe_once(servers: Sequence[Contestant], clients: Sequence[Contestant]) 
     return described[key]
 
 
-def look_at_code_once(patch: pytest.MonkeyPatch) -> None:
+def describe_code_once(patch: pytest.MonkeyPatch) -> None:
     """Describe the same contestants once for all tests of a process, and read once which code is shared by whom."""
     patch.setattr(codesize, "describe", describe_once)
     patch.setattr(codesize, "find_families", find_families_once)
@@ -157,7 +157,7 @@ def steady_canary(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside trials that start no program, the canary starts none either: the machine is equally fast all the time. Nor
     is the code of the same contestants looked at for each of these runs."""
     use_steady_canary(monkeypatch)
-    look_at_code_once(monkeypatch)
+    describe_code_once(monkeypatch)
 
 
 @pytest.fixture

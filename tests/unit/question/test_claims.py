@@ -10,7 +10,7 @@ from netdyno.model import metrics
 from netdyno.model.claim import Bound, Cells, Claim, Flat, Order, Ratio, Trend
 from netdyno.model.experiment import Experiment
 from netdyno.question import claims, experiment
-from netdyno.question.contestants.contestants import discover
+from tests.support.chosen import discover_once
 
 GOOD = """
 question = "Which?"
@@ -318,7 +318,7 @@ def test_every_kind_has_its_keys_and_every_metric_its_way_to_be_read() -> None:
 @pytest.mark.parametrize("name", experiment.list_names(ROOT / "experiments"))
 def test_claims_of_this_repository_name_contestants_and_libraries_that_exist(name: str) -> None:
     loaded = experiment.load(ROOT / "experiments" / f"{name}.toml")
-    servers, clients = (discover(kind=kind) for kind in ("server", "client"))
+    servers, clients = (discover_once(kind) for kind in ("server", "client"))
     libraries = {need for contestant in (*servers, *clients) for need in contestant.manifest.needs}
     for claim in loaded.claims:
         with_needs = [*claim.tests, claim]

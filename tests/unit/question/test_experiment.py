@@ -12,7 +12,7 @@ from netdyno.model.experiment import Experiment
 from netdyno.model.levels import combinations, links
 from netdyno.model.options import settings
 from netdyno.question import experiment
-from netdyno.question.contestants.contestants import discover
+from tests.support.chosen import discover_once
 
 GOOD = """
 question = "Which?"
@@ -544,7 +544,7 @@ def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", experiment.list_names(ROOT / "experiments"))
 def test_every_experiment_of_this_repository_parses(name: str) -> None:
     path = ROOT / "experiments" / f"{name}.toml"
-    clients = [client.name for client in discover(kind="client")]
+    clients = [client.name for client in discover_once("client")]
     assert experiment.choose_clients(experiment.load(path), clients, str(path)).name == name
 
 

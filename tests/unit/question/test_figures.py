@@ -16,7 +16,7 @@ from netdyno.model.figure import Figure, Published
 from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.question import experiment
 from netdyno.question import figures as parse
-from netdyno.question.contestants.contestants import discover
+from tests.support.chosen import discover_once
 
 GOOD = """
 question = "Which?"
@@ -284,7 +284,7 @@ def test_every_metric_of_trials_can_be_drawn_and_none_of_code() -> None:
 
 @pytest.mark.parametrize("name", experiment.list_names(ROOT / "experiments"))
 def test_figures_of_this_repository_name_contestants_that_exist(name: str) -> None:
-    servers, clients = ({contestant.name for contestant in discover(kind=kind)} for kind in ("server", "client"))
+    servers, clients = ({contestant.name for contestant in discover_once(kind)} for kind in ("server", "client"))
     for figure in experiment.load(ROOT / "experiments" / f"{name}.toml").figures:
         for coordinate, known in (("contestant", servers), ("client", {"netdyno-load", *clients})):
             named = {value for cells in figure.cells for value in cells.at.get(coordinate, ())}
