@@ -21,8 +21,8 @@ from tests.support.chosen import discover_once
 from tests.support.client import Client
 from tests.support.kernel import stamping_arrivals
 from tests.support.patience import eventually
-from tests.support.programmed import FAULTS, NUMBERS, done, expect_counted, expect_refused, spoken
-from tests.support.server import Server, run, serving
+from tests.support.programmed import FAULTS, NUMBERS, done, expect_counted, spoken
+from tests.support.server import Server, expect_refused, run, serving
 
 pytestmark = pytest.mark.needs_build
 COMMAND = find_by_name(discover_once(), "calibration").command
@@ -309,4 +309,4 @@ def test_a_missing_core_is_reported() -> None:
     ],
 )
 def test_a_bad_value_is_one_clear_line(option: str, value: str) -> None:
-    expect_refused(COMMAND, option, value)
+    expect_refused(run(COMMAND, option, value), option)

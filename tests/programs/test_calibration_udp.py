@@ -17,8 +17,8 @@ from tests.contract.golden import wire
 from tests.contract.messages.transport import MessageClient
 from tests.contract.messages.transports.udp import UdpClient
 from tests.support.chosen import discover_once
-from tests.support.programmed import FAULTS, NUMBERS, done, expect_counted, expect_refused, spoken
-from tests.support.server import Server, serving
+from tests.support.programmed import FAULTS, NUMBERS, done, expect_counted, spoken
+from tests.support.server import Server, expect_refused, run, serving
 
 pytestmark = pytest.mark.needs_build
 COMMAND = find_by_name(discover_once(), "calibration-udp").command
@@ -127,4 +127,4 @@ def test_what_waits_is_bounded() -> None:
     ],
 )
 def test_a_bad_value_is_one_clear_line(option: str, value: str) -> None:
-    expect_refused(COMMAND, option, value)
+    expect_refused(run(COMMAND, option, value), option)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
 from netdyno.verbs.instruments.calibrate.done import ServerTotals
 from tests.contract.golden import wire
-from tests.support.server import Server, run
+from tests.support.server import Server
 
 FAULTS = ("--lose", "10", "--corrupt", "15", "--duplicate", "4")
 """Number 30 is due to be lost and corrupted, and is only lost; number 20 is lost and not sent twice."""
@@ -53,11 +53,3 @@ def expect_counted(report: ServerTotals) -> None:
 def done(server: Server) -> ServerTotals:
     """What it says at its end."""
     return msgspec.convert(server.stop()["calibration"], ServerTotals)
-
-
-def expect_refused(command: Sequence[str], option: str, value: str) -> None:
-    """One clear line."""
-    ended = run(command, option, value)
-    assert (ended.code, ended.stdout) == (2, "")
-    assert ended.stderr.count("\n") == 1
-    assert option in ended.stderr

@@ -242,3 +242,12 @@ def run(command: Sequence[str], *arguments: str) -> Finished:
         [*command, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False
     )
     return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def expect_refused(finished: Finished, named: str) -> None:
+    """Exit 2, nothing on stdout, and on stderr one line that names the culprit."""
+    assert finished.code == 2, finished
+    assert finished.stdout == "", finished
+    assert finished.stderr.count("\n") == 1, finished
+    assert finished.stderr.endswith("\n"), finished
+    assert named in finished.stderr, finished

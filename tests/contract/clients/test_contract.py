@@ -17,7 +17,7 @@ from tests.contract.golden import wire
 from tests.support.fake_server import AcceptedConnection, bound, fake_server, honest
 from tests.support.patience import eventually
 from tests.support.running_client import ENDLESS, ClientOutcome, RunningClient, running
-from tests.support.server import run, serving
+from tests.support.server import expect_refused, run, serving
 
 pytestmark = pytest.mark.quick
 
@@ -35,19 +35,19 @@ def test_every_folder_is_a_client() -> None:
 def test_a_bad_value_is_refused(client: Contestant) -> None:
     mistakes = [(option, value) for option, values in BAD_VALUES.items() for value in values]
     for option, value in started_for(client, mistakes):
-        _expect_refused(client, option, ANYWHERE, option, value)
+        expect_refused(run(client.command, ANYWHERE, option, value), option.lstrip("-"))
 
 
 @pytest.mark.once_a_language
 def test_an_option_that_clients_do_not_have_is_refused(client: Contestant) -> None:
     for option in started_for(client, NOT_FOR_CLIENTS):
-        _expect_refused(client, option, ANYWHERE, option, "2")
+        expect_refused(run(client.command, ANYWHERE, option, "2"), option.lstrip("-"))
 
 
 @pytest.mark.once_a_language
 def test_a_bad_url_is_refused(client: Contestant) -> None:
     for url in started_for(client, BAD_URLS):
-        _expect_refused(client, "", url)
+        expect_refused(run(client.command, url), "")
 
 
 def started_for(client: Contestant, mistakes: Sequence[MistakeWords]) -> Sequence[MistakeWords]:
@@ -57,14 +57,7 @@ def started_for(client: Contestant, mistakes: Sequence[MistakeWords]) -> Sequenc
 
 
 def test_without_a_url_it_is_refused(client: Contestant) -> None:
-    _expect_refused(client, "")
-
-
-def _expect_refused(client: Contestant, named: str, *arguments: str) -> None:
-    """Exit 2, nothing on stdout, one line on stderr that names the culprit."""
-    done = run(client.command, *arguments)
-    assert (done.code, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
-    assert named.lstrip("-") in done.stderr, done
+    expect_refused(run(client.command), "")
 
 
 class Measured(NamedTuple):

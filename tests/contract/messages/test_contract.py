@@ -9,7 +9,7 @@ import pytest
 from netdyno.question.contestants.contestants import discover
 from tests.contract.messages.conftest import TRANSPORTS, Spoken
 from tests.contract.messages.message_talk import talking
-from tests.support.server import Finished
+from tests.support.server import expect_refused
 
 pytestmark = pytest.mark.quick
 
@@ -27,14 +27,6 @@ OPTIONS = {
     "--socket-buffer": ("", "0", "-1", "big"),
 }
 OF_STREAMS = ("--backlog=5", "--nodelay=on", "--read-buffer=1KiB", "--write-mode=split")
-
-
-def expect_refused(finished: Finished, named: str) -> None:
-    """Exit 2, nothing on stdout, and on stderr one line that names the culprit."""
-    assert finished.code == 2, finished
-    assert finished.stdout == "", finished
-    assert finished.stderr.count("\n") == 1, finished
-    assert named in finished.stderr, finished
 
 
 def test_every_transport_has_its_tests() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.contract.messages.conftest import Spoken
-from tests.contract.messages.test_contract import expect_refused
 from tests.contract.talk import message
 from tests.support import proc
+from tests.support.server import expect_refused
 from tests.support.socket_calls import count_sending_calls
 
 LISTENERS = 3

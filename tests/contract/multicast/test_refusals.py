@@ -4,25 +4,15 @@ refused before anything is joined or sent."""
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 import pytest
 
 from netdyno.measure.machine.links.namespace import Namespace, make_namespace
 from netdyno.measure.machine.links.namespace_child import MARK
-from tests.support.server import launched, run
+from tests.support.server import expect_refused, launched, run
 
 URL = "multicast://239.255.0.1:7000?interface=lo"
 UNMARKED = ("env", "--unset", MARK)
-
-
-def expect_refused(command: Sequence[str], *arguments: str, named: str) -> None:
-    """Exit 2, nothing on stdout, and on stderr one line that says why."""
-    finished = run(command, *arguments)
-    assert finished.code == 2, finished
-    assert finished.stdout == "", finished
-    assert finished.stderr.count("\n") == 1, finished
-    assert named in finished.stderr, finished
 
 
 @pytest.fixture(params=["server", "generator"])
@@ -33,17 +23,17 @@ def program(request: pytest.FixtureRequest, server: tuple[str, ...], generator: 
 
 def test_outside_a_private_network(program: tuple[str, ...]) -> None:
     assert MARK not in os.environ
-    expect_refused(program, named="refused outside a private network namespace")
+    expect_refused(run(program), "refused outside a private network namespace")
 
 
 def test_in_a_namespace_that_none_made_for_it(program: tuple[str, ...], private: Namespace) -> None:
-    expect_refused((*private.enter, *UNMARKED, *program), named="refused outside a private network namespace")
+    expect_refused(run((*private.enter, *UNMARKED, *program)), "refused outside a private network namespace")
 
 
 def test_with_the_mark_of_another_namespace(program: tuple[str, ...], private: Namespace) -> None:
     with make_namespace() as elsewhere:
         mark = elsewhere.enter[-1]
-        expect_refused((*private.enter, "env", mark, *program), named="refused outside a private network namespace")
+        expect_refused(run((*private.enter, "env", mark, *program)), "refused outside a private network namespace")
 
 
 def test_a_caller_that_insists_is_believed(server: tuple[str, ...], private: Namespace) -> None:
@@ -67,15 +57,15 @@ def test_a_caller_that_insists_is_believed(server: tuple[str, ...], private: Nam
 def test_a_url_that_cannot_be_meant(
     url: str, why: str, server: tuple[str, ...], generator: str, private: Namespace
 ) -> None:
-    expect_refused((*private.enter, *server), "--listen", url, named=why)
-    expect_refused((*private.enter, generator), url, named=why)
+    expect_refused(run((*private.enter, *server), "--listen", url), why)
+    expect_refused(run((*private.enter, generator), url), why)
 
 
 def test_an_interface_that_is_down(program: tuple[str, ...], private: Namespace) -> None:
     down = "import socket as s, struct, fcntl; fcntl.ioctl(s.socket(), 0x8914, struct.pack('16sh22x', b'lo', 0))"
     private.run("python3", "-c", down)
-    expect_refused((*private.enter, *program), named="interface 'lo' is not up")
+    expect_refused(run((*private.enter, *program)), "interface 'lo' is not up")
 
 
 def test_an_audience_without_the_sender(server: tuple[str, ...], private: Namespace) -> None:
-    expect_refused((*private.enter, *server), "--audience", "others", named="--audience: a group has its sender in it")
+    expect_refused(run((*private.enter, *server), "--audience", "others"), "--audience: a group has its sender in it")

@@ -13,7 +13,7 @@ from netdyno.question.contestants.contestants import discover
 from tests.contract.tcp.conftest import ServedContestant
 from tests.contract.tcp.stream_talk import StreamTalk
 from tests.support import proc
-from tests.support.server import Finished, run, serving
+from tests.support.server import expect_refused, run, serving
 
 pytestmark = pytest.mark.quick
 
@@ -32,15 +32,6 @@ OPTIONS = {
     "--max-frame": ("", "0", "-1", "4GiB", "big"),
     "--outbox-limit": ("", "0", "-1", "big"),
 }
-
-
-def expect_refused(finished: Finished, named: str) -> None:
-    """Exit 2, nothing on stdout, and on stderr one line that names the culprit."""
-    assert finished.code == 2, finished
-    assert finished.stdout == "", finished
-    assert finished.stderr.count("\n") == 1, finished
-    assert finished.stderr.endswith("\n"), finished
-    assert named in finished.stderr, finished
 
 
 def test_every_folder_is_a_contestant() -> None:
