@@ -36,8 +36,8 @@ from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS, TRANSPORTS
 from netdyno.model.trial import Trial
 from netdyno.question.contestants import contestants
 from netdyno.question.plan import Cell
-from tests.support.inside import inside
-from tests.support.proc import SOON_S, ends
+from tests.support.inside import inside, open_conversation
+from tests.support.proc import ends
 
 PAYLOAD = bytes(300_000)
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"connections": 2})
@@ -77,23 +77,6 @@ def made(rights: str) -> Iterator[Lan]:
         yield link
 
 
-@contextmanager
-def conversation(link: Lan) -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A connection across it, the load's end first."""
-    with inside(link.server) as at_server, inside(link.load) as at_load:
-        listener = at_server.socket(socket.AF_INET, socket.SOCK_STREAM)
-        client = at_load.socket(socket.AF_INET, socket.SOCK_STREAM)
-        with listener, client:
-            listener.bind((SERVER_ADDRESS, 0))
-            listener.listen()
-            client.settimeout(SOON_S)
-            client.connect(listener.getsockname())
-            served, _ = listener.accept()
-            with served:
-                served.settimeout(SOON_S)
-                yield client, served
-
-
 def carry(sender: socket.socket, receiver: socket.socket, data: bytes) -> bytes:
     """Send it in pieces that fit into the buffers, and return what arrives."""
     got = bytearray()
@@ -115,7 +98,7 @@ def received(end: Namespace) -> dict[str, int]:
 
 def test_a_round_trip_crosses_the_wire_and_no_loopback(made: Lan) -> None:
     before = [received(end) for end in made]
-    with conversation(made) as (client, served):
+    with open_conversation(made.server, made.load) as (client, served):
         assert (client.getsockname()[0], client.getpeername()[0]) == (LOAD_ADDRESS, SERVER_ADDRESS)
         assert carry(client, served, PAYLOAD) == PAYLOAD
         assert carry(served, client, PAYLOAD) == PAYLOAD
@@ -150,7 +133,7 @@ def test_a_rate_is_a_token_bucket_at_both_ends(rights: str) -> None:
     with joined(parse_rate("1gbit")) as link:
         for end in link:
             assert "tbf" in end.run("tc", "qdisc", "show", "dev", lan.INTERFACE)
-        with conversation(link) as (client, served):
+        with open_conversation(link.server, link.load) as (client, served):
             assert carry(client, served, PAYLOAD) == PAYLOAD
 
 

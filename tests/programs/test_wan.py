@@ -36,7 +36,7 @@ from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 from netdyno.model.trial import Trial
 from netdyno.question.contestants import contestants
 from netdyno.question.plan import Cell
-from tests.support.inside import inside
+from tests.support.inside import inside, open_conversation
 from tests.support.proc import SOON_S, ends
 
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
@@ -137,7 +137,7 @@ def test_without_loss_nothing_is_lost(log: TrialLog) -> None:
 def test_a_stream_arrives_whole_and_not_faster_than_the_rate(log: TrialLog) -> None:
     size, terms = 250_000, Terms(delay_s=0.001, loss=0.01, rate_hz=10_000_000)
     data = os.urandom(size)
-    with joined(terms, log) as made, conversation(made) as (client, served):
+    with joined(terms, log) as made, open_conversation(made.server, made.load) as (client, served):
         began = time.monotonic()
         client.sendall(data)
         client.shutdown(socket.SHUT_WR)
@@ -147,24 +147,6 @@ def test_a_stream_arrives_whole_and_not_faster_than_the_rate(log: TrialLog) -> N
         took_s = time.monotonic() - began
     assert bytes(got) == data
     assert took_s > size * 8 / 10_000_000
-
-
-@contextmanager
-def conversation(link: Wan) -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A connection across it, the load's end first; the load's buffer takes all that a test sends."""
-    with inside(link.server) as at_server, inside(link.load) as at_load:
-        listener = at_server.socket(socket.AF_INET, socket.SOCK_STREAM)
-        client = at_load.socket(socket.AF_INET, socket.SOCK_STREAM)
-        with listener, client:
-            listener.bind((SERVER_ADDRESS, 0))
-            listener.listen()
-            client.settimeout(SOON_S)
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-            client.connect(listener.getsockname())
-            served, _ = listener.accept()
-            with served:
-                served.settimeout(SOON_S)
-                yield client, served
 
 
 @pytest.mark.needs_build
@@ -319,7 +301,7 @@ def test_with_netem_the_kernel_is_the_link(
         assert made.relay is None
         measured = link_check.measure(made, Terms())
         assert measured.returned == measured.sent
-        with conversation(made) as (client, served):
+        with open_conversation(made.server, made.load) as (client, served):
             client.sendall(bytes(200_000))
             left = 200_000
             while left:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from netdyno.measure.machine.links.namespace import Namespace
+from netdyno.model.transports import SERVER_ADDRESS
+from tests.support.proc import SOON_S
 
 HELPER = """
 import socket
@@ -46,3 +48,21 @@ def inside(namespace: Namespace) -> Iterator[Inside]:
                 yield Inside(here)
             finally:
                 here.close()  # which ends it
+
+
+@contextmanager
+def open_conversation(server: Namespace, load: Namespace) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A connection across a link, the load's end first; the load's buffer takes all that a test sends."""
+    with inside(server) as at_server, inside(load) as at_load:
+        listener = at_server.socket(socket.AF_INET, socket.SOCK_STREAM)
+        client = at_load.socket(socket.AF_INET, socket.SOCK_STREAM)
+        with listener, client:
+            listener.bind((SERVER_ADDRESS, 0))
+            listener.listen()
+            client.settimeout(SOON_S)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+            client.connect(listener.getsockname())
+            served, _ = listener.accept()
+            with served:
+                served.settimeout(SOON_S)
+                yield client, served
