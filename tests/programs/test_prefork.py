@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import select
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,7 +21,7 @@ from tests.contract.tcp.stream_talk import StreamTalk
 from tests.programs.test_process_per_connection import converse, find_child_of
 from tests.support import proc
 from tests.support.chosen import startable
-from tests.support.patience import PATIENCE_S, eventually
+from tests.support.patience import eventually
 from tests.support.server import Server, serving
 
 pytestmark = pytest.mark.needs_build
@@ -85,10 +84,7 @@ def test_no_process_outlives_its_parent(name: str) -> None:
         assert len(children) == PROCESSES
         server.signal(signal.SIGKILL)
         server.process.wait()
-        for child in children:
-            ended, _, _ = select.select([child], [], [], PATIENCE_S)
-            os.close(child)
-            assert ended, "a process lives on"
+        assert all(proc.ends(child) for child in children), "a process lives on"
 
 
 @both
