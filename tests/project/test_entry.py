@@ -41,34 +41,22 @@ def test_the_second_call_only_hands_over(tree: Tree) -> None:
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["doctor"],
-        ["report", "x"],
-        ["chat", "x"],
-        ["compare", "x", "y"],
-        ["flips", "x", "y", "z", "--along", "connections"],
-        ["claims", "x", "y"],
-        ["--help"],
-        ["run", "--help"],
-        [],
-    ],
-)
-def test_a_command_that_starts_no_program_configures_nothing(tree: Tree, arguments: list[str]) -> None:
+def test_a_command_that_starts_no_program_configures_nothing(tree: Tree) -> None:
     tree.run("run")
     (tree.root / "build/release/build.ninja").unlink()
     tree.calls()
-    tree.run(*arguments)
-    assert tree.calls() == [" ".join(["cli", *arguments])]
+    lines = ("doctor", "report x", "chat x", "compare x y", "flips x y z --along connections", "claims x y")
+    for line in (*lines, "--help", "run --help", ""):
+        tree.run(*line.split())
+        assert tree.calls() == [f"cli {line}".rstrip()]
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["help"], []])
-def test_help_on_a_fresh_clone_installs_nothing(tree: Tree, arguments: list[str]) -> None:
-    done = tree.run(*arguments)
-    assert done.returncode == 0
-    assert "./netdyno run" in done.stdout
-    assert tree.calls() == []
+def test_help_on_a_fresh_clone_installs_nothing(tree: Tree) -> None:
+    for line in ("--help", "run --help", "help", ""):
+        done = tree.run(*line.split())
+        assert done.returncode == 0, line
+        assert "./netdyno run" in done.stdout, line
+        assert tree.calls() == [], line
 
 
 @pytest.mark.parametrize("command", ["client", "load", "serve"])
@@ -383,22 +371,19 @@ def test_a_package_cannot_keep_the_lock(tree: Tree) -> None:
 # --- what makes a set-up old --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changed", "calls"),
-    [
-        ("packages/debian.txt", ["dpkg-query", CONFIGURE]),
-        ("packages/set-up.sh", ["dpkg-query", CONFIGURE]),
-        ("netdyno", ["dpkg-query", CONFIGURE]),
-        ("requirements.lock", ["dpkg-query", "python pip", "python pip_settings", CONFIGURE]),
-        ("CMakePresets.json", [CONFIGURE]),
-    ],
-)
-def test_a_changed_file_brings_back_its_own_step(tree: Tree, changed: str, calls: list[str]) -> None:
+def test_a_changed_file_brings_back_its_own_step(tree: Tree) -> None:
     tree.run("run")
     tree.calls()
-    tree.edit(changed, "# changed\n")
-    tree.run("run")
-    assert tree.calls() == [*calls, "cli run"]
+    for changed, calls in {
+        "packages/debian.txt": ["dpkg-query", CONFIGURE],
+        "packages/set-up.sh": ["dpkg-query", CONFIGURE],
+        "netdyno": ["dpkg-query", CONFIGURE],
+        "requirements.lock": ["dpkg-query", "python pip", "python pip_settings", CONFIGURE],
+        "CMakePresets.json": [CONFIGURE],
+    }.items():
+        tree.edit(changed, "# changed\n")
+        tree.run("run")
+        assert tree.calls() == [*calls, "cli run"], changed
 
 
 def test_a_deleted_environment_or_build_is_recreated(tree: Tree) -> None:
@@ -439,13 +424,12 @@ def test_a_failed_step_says_what_to_do_and_is_done_again(tree: Tree, broken: str
     assert tree.run("run").returncode == CLI_STATUS
 
 
-@pytest.mark.parametrize("broken", ["venv", "pip", "pip_settings"])
 @pytest.mark.parametrize(
-    "why",
+    ("broken", "why"),
     [
-        "error: failed to create directory `/home/ada/.cache/uv`: Permission denied (os error 13)",
-        "  OSError: [Errno 30] Read-only file system: '/home/ada'",
-        "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",
+        ("venv", "  OSError: [Errno 30] Read-only file system: '/home/ada'"),
+        ("pip", "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"),
+        ("pip_settings", "error: failed to create directory `/home/ada/.cache/uv`: Permission denied (os error 13)"),
     ],
 )
 def test_a_step_that_could_not_write_says_that_and_nothing_of_the_network(tree: Tree, broken: str, why: str) -> None:
