@@ -37,7 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         patch.setattr(schedule, "RETRIES_PER_CELL", 0)
         draw_nothing(patch)
         use_steady_canary(patch)
-        words = ["--duration", "100ms", "--aa-share", "0", "--results", str(folder)]
+        words = ["--duration", "100ms", "--aa-share", "0", "--trace", "never", "--results", str(folder)]
         assert main(["run", str(folder / "rpc.toml"), *words]) == 0
     (stored,) = folder.glob(f"*/{schema.FILE_NAME}")
     return read.load(stored)
