@@ -1028,10 +1028,16 @@ def test_an_interrupt_ends_the_window_with_what_there_is(load_options: tuple[str
     expect_all_right(result)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_end_keeps_what_there_is(number: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "times"), [(signal.SIGINT, 1), (signal.SIGINT, 2), (signal.SIGTERM, 1), (signal.SIGHUP, 1)]
+)
+def test_a_signal_wakes_a_load_that_waits_and_keeps_what_there_is(
+    number: signal.Signals, times: int, tmp_path: Path
+) -> None:
+    """It bounds the wait for the last answers. A second one ends that wait, and does nothing where it is over. Each is
+    taken before the next, as waiting signals are merged (signal(7))."""
     file = tmp_path / "result.json"
-    text = interrupted(*WITHOUT_END, "--json", str(file), serve=FIRST_ALONE, number=number)
+    text = interrupted(*WITHOUT_END, "--json", str(file), serve=FIRST_ALONE, times=times, number=number)
     assert re.search("^replies +as expected 1, others 0, without an answer 1,", text, re.MULTILINE), text
     assert msgspec.json.decode(file.read_bytes(), type=LoadResult).messages.received == 1
 
@@ -1085,21 +1091,24 @@ def find_child(pid: int) -> int:
     return int(child)
 
 
-def test_as_process_1_of_a_container_it_ends_at_a_signal() -> None:
-    """The kernel delivers no signal to process 1 that has no handler (pid_namespaces(7))."""
-    alone = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
-    if subprocess.run([*alone, "true"], check=False, capture_output=True).returncode:
+@pytest.fixture
+def alone() -> tuple[str, ...]:
+    """The words that make a command process 1 of a namespace."""
+    words = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+    if subprocess.run([*words, "true"], check=False, capture_output=True).returncode:
         pytest.skip("no namespace may be made here")
+    return words
+
+
+def test_as_process_1_of_a_container_it_ends_at_a_signal(alone: tuple[str, ...]) -> None:
+    """The kernel delivers no signal to process 1 that has no handler (pid_namespaces(7))."""
     with http(FIRST_ALONE) as url, loading(url, *alone) as generator:
         os.kill(find_child(generator.pid), signal.SIGTERM)
         text, _ = generator.communicate(timeout=PATIENCE_S)
     assert "messages/s" in text
 
 
-def test_as_process_1_of_a_container_it_ends_before_the_load_too() -> None:
-    alone = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
-    if subprocess.run([*alone, "true"], check=False, capture_output=True).returncode:
-        pytest.skip("no namespace may be made here")
+def test_as_process_1_of_a_container_it_ends_before_the_load_too(alone: tuple[str, ...]) -> None:
     with listening(FIRST_ALONE) as (host, port):
         command = [*alone, str(generator_path(build_dir())), f"http://{host}:{port}/", "--await-go"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as waiting:
@@ -1125,20 +1134,6 @@ def test_an_interrupt_after_the_window_ends_the_wait_for_the_last_answers() -> N
 FIRST_ALONE = replying(lambda count, _: b"" if count else OK)
 WITHOUT_END = ("--warmup", "0", "--duration", "10m", "--timeout", "10m", "--connect-timeout", "10m")
 """Nothing happens by itself."""
-
-
-def test_an_interrupt_wakes_a_load_that_waits_and_bounds_the_wait_for_the_last_answers() -> None:
-    text = interrupted(*WITHOUT_END, serve=FIRST_ALONE)
-    assert re.search("^replies +as expected 1, others 0, without an answer 1,", text, re.MULTILINE), text
-
-
-def test_a_second_interrupt_leaves_the_whole_summary(tmp_path: Path) -> None:
-    """The second interrupt ends the wait for the last answers, and does nothing where that is over. Each is taken
-    before the next, as waiting signals are merged (signal(7))."""
-    file = tmp_path / "result.json"
-    text = interrupted(*WITHOUT_END, "--json", str(file), serve=FIRST_ALONE, times=2)
-    assert re.search("^replies +as expected 1, others 0, without an answer 1,", text, re.MULTILINE), text
-    assert msgspec.json.decode(file.read_bytes(), type=LoadResult).messages.received == 1
 
 
 def test_a_ramp_that_is_cut_short_has_requested_its_beginning_only(tmp_path: Path) -> None:
