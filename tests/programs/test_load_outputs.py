@@ -215,20 +215,21 @@ def test_the_live_view_has_no_time_where_nothing_was_answered() -> None:
 
 
 @pytest.mark.parametrize("name", NODES)
-@pytest.mark.parametrize("option", ["--json", "--csv", "--hdr", "--percentiles", "--prometheus"])
-def test_what_is_no_regular_file_is_written_and_stays_what_it_is(
-    server: str, name: str, option: str, tmp_path: Path
-) -> None:
-    node, content = NODES[name](tmp_path)
-    kind = stat.S_IFMT(node.lstat().st_mode)
-    done = load(server, "-n", "5", option, str(node))
+def test_what_is_no_regular_file_is_written_and_stays_what_it_is(server: str, name: str, tmp_path: Path) -> None:
+    nodes = {}
+    for form in FORMS:
+        (tmp_path / form).mkdir()
+        nodes[form] = NODES[name](tmp_path / form)
+    kinds = {form: stat.S_IFMT(node.lstat().st_mode) for form, (node, _) in nodes.items()}
+    done = load(server, "-n", "5", *(f"--{form}={node}" for form, (node, _) in nodes.items()))
     assert done.returncode in MEASURED, done.stderr
-    assert stat.S_IFMT(node.lstat().st_mode) == kind
-    written = content()
-    assert (written == "") == (name == "device")
-    assert "the old one" not in written
-    if option == "--json" and written:
-        assert msgspec.json.decode(written, type=LoadResult).messages.sent == 5
+    for form, (node, content) in nodes.items():
+        assert stat.S_IFMT(node.lstat().st_mode) == kinds[form], form
+        written = content()
+        assert (written == "") == (name == "device"), form
+        assert "the old one" not in written, form
+        if form == "json" and written:
+            assert msgspec.json.decode(written, type=LoadResult).messages.sent == 5
 
 
 def test_a_descriptor_goes_on_where_it_stands(server: str, tmp_path: Path) -> None:
