@@ -127,7 +127,7 @@ def describe_once(servers: Sequence[Contestant], clients: Sequence[Contestant]) 
 
 
 def describe_code_once(patch: pytest.MonkeyPatch) -> None:
-    """Describe the same contestants once for all tests of a process, and read once which code is shared by whom."""
+    """Describe the same contestants once for all tests of a process, and read once which of them share code."""
     patch.setattr(codesize, "describe", describe_once)
     patch.setattr(codesize, "find_families", find_families_once)
 
