@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from netdyno.measure.trial import first_requests
 from netdyno.model.run import Run
 from netdyno.store import read, schema
 from netdyno.verbs.cli import main
@@ -121,19 +122,21 @@ WRONG_IN_A_GATE: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
 """A gate sends the same first requests; what differs is that both of its servers have to be wrong."""
 
 
-@pytest.mark.usefixtures("brief_first_requests")
 @pytest.mark.parametrize(
     ("verb", "how", "options", "sentences"),
     [*(("run", *wrong) for wrong in WRONG), *(("gate", *wrong) for wrong in WRONG_IN_A_GATE)],
 )
 def test_what_is_wrong_from_the_start_ends_there(
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     verb: str,
     how: str,
     options: Sequence[str],
     sentences: Sequence[str],
 ) -> None:
+    if how in ("mute", "single"):  # which are waited for to the end
+        monkeypatch.setattr(first_requests, "LONGEST_WAIT_S", first_requests.LEAST_WAIT_S)
     line = f"{API} {how}"
     servers = ("--server", line) if verb == "run" else ("--before", line, "--after", line)
     expect_refused([verb, "web", *servers, *options, "--duration", "100ms"], sentences, tmp_path, capsys)

@@ -82,7 +82,6 @@ def test_advice_is_between_ones_own_servers(tmp_path: Path, capsys: pytest.Captu
     assert set(advice["take"]) <= {"how=plain", "how=chunked"}
 
 
-@pytest.mark.usefixtures("brief_first_requests")
 @pytest.mark.parametrize("verb", ["capacity", "advise", "profile"])
 def test_what_is_wrong_from_the_start_ends_there(tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str) -> None:
     assert main([verb, "--server", API, "--path", "/none", "--results", str(tmp_path)]) == 2

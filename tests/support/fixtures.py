@@ -20,7 +20,6 @@ from netdyno.measure.audits import of_trial
 from netdyno.measure.machine import environment, program_settings
 from netdyno.measure.run import capacity_search, resume, runner
 from netdyno.measure.run.progress import Display
-from netdyno.measure.trial import command, first_requests
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import About, Contestant, Manifest
 from netdyno.model.experiment import Experiment, Scenario
@@ -158,14 +157,6 @@ def steady_canary(monkeypatch: pytest.MonkeyPatch) -> None:
     is the code of the same contestants looked at for each of these runs."""
     use_steady_canary(monkeypatch)
     describe_code_once(monkeypatch)
-
-
-@pytest.fixture
-def brief_first_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third of the first requests to servers of one's own, and the shortest wait for their replies: for tests in
-    which none of them is right, however many are sent."""
-    monkeypatch.setattr(command, "FIRST_DURATION_S", command.FIRST_DURATION_S / 3)
-    monkeypatch.setattr(first_requests, "LONGEST_WAIT_S", first_requests.LEAST_WAIT_S)
 
 
 @pytest.fixture
