@@ -17,6 +17,7 @@ from netdyno.analysis.found.compare import SideBySide
 from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.run import Analysis
 from netdyno.kit import quantities
+from netdyno.kit.escape import harmless_lines
 from netdyno.kit.files import write_whole
 from netdyno.kit.paths import ENTRY
 from netdyno.model.profile import Profiled
@@ -173,9 +174,9 @@ def _load_template() -> Template:
 def mark_up(text: str, name: str = "") -> Markup:
     """Return a text in which a name stands out where it comes first as a word, and no word is broken at a hyphen, as
     most names have one."""
-    word = rf"(?<![\w-])(?:{re.escape(name)}(?![\w-])|[\w-]+)" if name else r"[\w-]+"
+    word = rf"(?<![\w-]){re.escape(name)}(?![\w-])|\w+(?:-\w+)+" if name else r"\w+(?:-\w+)+"
     parts = list[Markup]()
-    for part in re.split(f"({word})", text):
+    for part in re.split(f"({word})", harmless_lines(text)):
         stands_out = bool(name) and part == name and Markup("<strong>") not in parts
         shown = (Markup("<strong>"), escape(part), Markup("</strong>")) if stands_out else (escape(part),)
         parts += (Markup('<span class="whole">'), *shown, Markup("</span>")) if "-" in part else shown
