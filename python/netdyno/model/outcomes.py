@@ -11,12 +11,12 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Literal
 
 import msgspec
 
 from netdyno.kit.statistics import exact
 from netdyno.model import transports, uneven_load
+from netdyno.model.audit_meanings import FAILURES, FaultKind
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
@@ -24,54 +24,13 @@ from netdyno.model.load_result import Audit, LoadResult
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
 
-FaultKind = Literal["server", "instrument", "machine", "note"]
-
 CANARY = "canary"
 """The audit of the machine's speed beside a trial; a block is judged when it has ended."""
 ABOUT_THE_GENERATOR = "generator"
 """The audit that checks that the generator had CPU to spare and kept its schedule (protocol/load-result.md)."""
 
-KINDS: Mapping[str, FaultKind] = {
-    "died": "server",
-    "killed": "server",
-    "ready": "server",
-    "verification": "server",
-    "bytes": "server",
-    "connections": "server",
-    "completed": "server",
-    "stalled": "server",
-    "server_alive": "server",
-    "server_totals": "server",
-    "work": "server",
-    "backend": "server",
-    "generator": "instrument",
-    "achieved_rate": "instrument",
-    "little": "machine",
-    "plausible": "machine",
-    "window": "machine",
-    "harness_quiet": "machine",
-    "observation": "machine",
-    "steal": "machine",
-    "throttled": "machine",
-    "foreign_load": "machine",
-    "canary": "machine",
-    "link": "machine",
-    "turns": "machine",
-    "side_by_side": "machine",
-    "backlog": "machine",
-    "rotation": "machine",
-    "common_start": "machine",
-    "client_slower": "machine",
-    "client_stalled": "machine",
-    "stranger_load": "machine",
-    "uneven_load": "machine",
-    "unproven": "note",
-    "stationary": "note",
-    "left_behind": "note",
-    "strangers": "note",
-}
-"""The kinds by the name of an audit; a test compares them with the audits that exist. Accounts that contradict each
-other (`little`, `plausible`) show nothing about a server: the measurement is repeated."""
+KINDS: Mapping[str, FaultKind] = {name: fault_kind for fault_kind, audits in FAILURES.items() for name in audits}
+"""The kinds by the name of an audit."""
 
 OF_OTHERS = ("steal", "foreign_load", "throttled", "canary", "turns")
 """Audits that see others take the cores: programs, a hypervisor, a CPU quota. The other audits of the machine see only

@@ -18,7 +18,6 @@ from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment
 from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.model.options import SCENARIO, SERVER
-from netdyno.model.outcomes import KINDS
 from netdyno.model.values import Option, OptionPlace
 from netdyno.present.prose.exclusions import STATUS_WORDS
 from netdyno.question import experiment
@@ -224,7 +223,11 @@ def list_metrics() -> list[ListingRow]:
 
 def list_audits() -> list[ListingRow]:
     """List every audit with its kind, which says what follows from a failure, and the meaning of one."""
-    return [{"audit": name, "kind": KINDS[name], "meaning": failure} for name, failure in FAILURES.items()]
+    return [
+        {"audit": name, "kind": kind, "meaning": failure}
+        for kind, failures in FAILURES.items()
+        for name, failure in failures.items()
+    ]
 
 
 LISTS: Mapping[str, Callable[[], list[ListingRow]]] = {

@@ -17,7 +17,6 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
 from netdyno.present.prose.caveats import list_caveats
 from netdyno.present.prose.verdict import answer
-from tests.support import audit_names
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_run import EPOLL, LOCK, paired_run
 
@@ -67,10 +66,6 @@ def statuses(run: Run) -> list[Status]:
 def findings(run: Run) -> ScenarioFindings:
     (scenario,) = analyse(run).scenarios
     return scenario
-
-
-def test_every_audit_has_a_kind_and_every_kind_an_audit() -> None:
-    assert set(outcomes.KINDS) == audit_names.of_harness() | audit_names.of_cpp()
 
 
 def test_what_the_server_did_is_a_fault_and_named() -> None:

@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from netdyno.model import outcomes
 from netdyno.verbs import listing
 from tests.support import audit_names
 from tests.unit.measure.audits.cases import AuditCase, client, company, trial
@@ -39,10 +38,9 @@ def test_every_audit_in_cpp_fails_by_a_fault_there_or_has_a_twin_here() -> None:
     assert audit_names.of_cpp() <= faults | set(NAMES)
 
 
-def test_every_audit_is_listed_with_its_kind_and_no_other() -> None:
-    listed = {row["audit"]: row["kind"] for row in listing.list_audits()}
-    assert listed == dict(outcomes.KINDS)
-    assert set(listed) == audit_names.of_harness() | audit_names.of_cpp()
+def test_every_audit_is_listed_once_and_no_other() -> None:
+    listed = [row["audit"] for row in listing.list_audits()]
+    assert sorted(listed) == sorted(audit_names.of_harness() | audit_names.of_cpp())
 
 
 def test_the_names_are_found() -> None:
