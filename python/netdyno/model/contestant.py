@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from netdyno.model.base import Frozen, Number
 from netdyno.model.own_requests import SWITCH
@@ -149,18 +149,6 @@ class Own(Frozen):
 
 OWN_SETTINGS = declared(Own)
 """The options of one's own servers, by name."""
-
-
-def list_settings(fields: Mapping[str, Any]) -> list[str]:
-    """Return the options of a command line for settings of one's own servers, by field. Pure."""
-    words = []
-    for option in OWN_SETTINGS.values():
-        value = fields.get(option.field, option.default)
-        if value == option.default:
-            continue
-        texts = value if isinstance(value, tuple) else (option.takes.text(value),)
-        words += [f"--{option.name}"] if value is True else [f"--{option.name}={text}" for text in texts]
-    return words
 
 
 class Contestant(Frozen):

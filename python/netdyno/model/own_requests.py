@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
+
+import msgspec
 
 from netdyno.model.base import Frozen, Whole
-from netdyno.model.values import Option, ValueKind, text_kind, whole, word
+from netdyno.model.values import Option, ValueKind, declared, list_flags, text_kind, whole, word
 
 Verify = Literal["status", "length", "hash", "echo"]
 AT_FILE = " by "
@@ -133,6 +134,7 @@ class OwnRequests(Frozen, kw_only=True):
         return self.send is not None or self.data is not None or self.method not in (None, "GET", "HEAD")
 
 
+_OPTIONS = declared(OwnRequests)
 NAMES = tuple(OwnRequests.__struct_fields__)
 HTTP = ("path", "method", "header", "data", "expect_status", "verify")
 BYTE_OPTIONS = ("send", "expect", "reply-until")
@@ -141,16 +143,7 @@ EXCHANGE = ("expect", "reply_until", "reply_size", "reply_length")
 
 def list_options(requests: OwnRequests) -> list[str]:
     """Return the options of a command line that say the same. Pure."""
-    return [word for name in NAMES for word in _list_words(name, getattr(requests, name))]
-
-
-def _list_words(name: str, value: Any) -> Iterator[str]:
-    flag = f"--{name.replace('_', '-')}"
-    if value is True:
-        yield flag
-    elif value is not None and value is not False:
-        for text in value if isinstance(value, tuple) else (value,):
-            yield f"{flag}={text}"
+    return list_flags(_OPTIONS, msgspec.structs.asdict(requests))
 
 
 def check(requests: OwnRequests, where: str) -> str:

@@ -66,6 +66,18 @@ def declared(kind: type[msgspec.Struct]) -> Mapping[str, Option]:
     return options
 
 
+def list_flags(options: Mapping[str, Option], values: Mapping[str, Any]) -> list[str]:
+    """Return the flags of a command line that say these values of fields; none for a default. Pure."""
+    flags: list[str] = []
+    for option in options.values():
+        value = values.get(option.field, option.default)
+        if value == option.default:
+            continue
+        texts = value if isinstance(value, tuple) else (option.takes.text(value),)
+        flags += [f"--{option.name}"] if value is True else [f"--{option.name}={text}" for text in texts]
+    return flags
+
+
 # --- what options take ------------------------------------------------------------------------------------------------
 
 

@@ -12,9 +12,10 @@ from netdyno.kit.errors import UserError, did_you_mean
 from netdyno.kit.escape import harmless
 from netdyno.kit.paths import ENTRY
 from netdyno.model import own_requests
-from netdyno.model.contestant import OWN_SETTINGS, About, Own, list_settings
+from netdyno.model.contestant import OWN_SETTINGS, About, Own
 from netdyno.model.options import REQUESTS
 from netdyno.model.run import OF_CLUSTER, Run
+from netdyno.model.values import list_flags
 from netdyno.question.contestants import own
 from netdyno.verbs import own_servers
 from netdyno.verbs.flags import GivenOptions
@@ -39,7 +40,8 @@ def read_given(given: GivenOptions) -> Given:
     servers, _ = own_servers.list_servers(description)
     fields = {REQUESTS[name].field: value for name, value in description.requests.items()}
     words = own_requests.list_options(own_requests.OwnRequests(**fields))
-    words += list_settings({OWN_SETTINGS[name].field: value for name, value in description.settings.items()})
+    settings = {OWN_SETTINGS[name].field: value for name, value in description.settings.items()}
+    words += list_flags(OWN_SETTINGS, settings)
     commands = tuple(server.command for server in servers if not server.address)
     return Given(commands, description.addresses, description.may_be_loaded, tuple(words))
 
@@ -109,7 +111,7 @@ def list_further_options(run: Run) -> list[str]:
     scenarios = [scenario for scenario in run.experiment.scenarios if own_names.intersection(scenario.contestants)]
     words = [word for scenario in scenarios for word in own_requests.list_options(scenario) if word != "--path=/"]
     for server in servers:
-        words += list_settings(msgspec.structs.asdict(server.own)) if server.own is not None else ()
+        words += list_flags(OWN_SETTINGS, msgspec.structs.asdict(server.own)) if server.own is not None else ()
     return [word for word in dict.fromkeys(words) if not word.startswith(HARMLESS)]
 
 
