@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal, get_args
 
 import msgspec
@@ -365,7 +366,10 @@ class Experiment(Frozen):
         """The most blocks of any scenario."""
         return max(scenario.blocks for scenario in self.scenarios)
 
+    def change_each(self, change: Callable[[Scenario], Scenario]) -> Experiment:
+        """Return a copy in which each scenario is changed."""
+        return msgspec.structs.replace(self, scenarios=tuple(map(change, self.scenarios)))
+
     def with_each(self, **fields: object) -> Experiment:
         """Return a copy with these fields in each scenario."""
-        scenarios = tuple(msgspec.structs.replace(scenario, **fields) for scenario in self.scenarios)
-        return msgspec.structs.replace(self, scenarios=scenarios)
+        return self.change_each(lambda scenario: msgspec.structs.replace(scenario, **fields))

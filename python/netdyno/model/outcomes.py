@@ -253,10 +253,12 @@ def judged(run: Run) -> Run:
             return "struck_out"
         return "censored" if (trial.scenario, level_key(trial.levels)) in censored else "valid"
 
-    def decide_all(trials: Iterable[Trial]) -> tuple[Trial, ...]:
-        return tuple(msgspec.structs.replace(trial, status=decide(trial)) for trial in trials)
+    return _change_trials(run, lambda trial: msgspec.structs.replace(trial, status=decide(trial)))
 
-    return msgspec.structs.replace(run, trials=decide_all(run.trials), twins=decide_all(run.twins))
+
+def _change_trials(run: Run, change: Callable[[Trial], Trial]) -> Run:
+    """Return the run in which each trial is changed, the twins included."""
+    return msgspec.structs.replace(run, trials=tuple(map(change, run.trials)), twins=tuple(map(change, run.twins)))
 
 
 def _doubt_uneven(run: Run) -> Run:
@@ -269,7 +271,7 @@ def _doubt_uneven(run: Run) -> Run:
         audit = uneven.get(trial.scenario)
         return trial if audit is None else msgspec.structs.replace(trial, audits=(*trial.audits, audit))
 
-    return msgspec.structs.replace(run, trials=tuple(map(doubt, run.trials)), twins=tuple(map(doubt, run.twins)))
+    return _change_trials(run, doubt)
 
 
 MOST_CHANCE = 0.01
@@ -296,7 +298,7 @@ def _excuse_unproven(run: Run, scenarios: Collection[str]) -> Run:
         audits = tuple(excuse_fault(audit) if audit.name in excused else audit for audit in trial.audits)
         return msgspec.structs.replace(trial, audits=audits) if excused else trial
 
-    return msgspec.structs.replace(run, trials=tuple(map(excuse, run.trials)), twins=tuple(map(excuse, run.twins)))
+    return _change_trials(run, excuse)
 
 
 def excuse_fault(fault: Audit) -> Audit:

@@ -64,13 +64,11 @@ def replace_number(experiment: Experiment, blocks: int) -> Experiment:
     """Fix the number of blocks of an experiment: no more without a precision, whatever the budget of time; and with
     flips, no more at a level."""
     at_level = blocks if experiment.flips else None
-    scenarios = tuple(
-        msgspec.structs.replace(
+    return experiment.change_each(
+        lambda scenario: msgspec.structs.replace(
             scenario, blocks=blocks, most_blocks=scenario.most_blocks if scenario.precision else at_level
         )
-        for scenario in experiment.scenarios
     )
-    return msgspec.structs.replace(experiment, scenarios=scenarios)
 
 
 def apply_overrides(
@@ -119,8 +117,6 @@ def find_fewest(scenario: Scenario) -> int:
 
 def fix_number(experiment: Experiment, number: Callable[[Scenario], int]) -> Experiment:
     """The experiment with a fixed number of blocks: as many as `find_fewest` or `find_most` gives each scenario."""
-    scenarios = tuple(
-        msgspec.structs.replace(scenario, blocks=number(scenario), precision=None, most_blocks=None)
-        for scenario in experiment.scenarios
+    return experiment.change_each(
+        lambda scenario: msgspec.structs.replace(scenario, blocks=number(scenario), precision=None, most_blocks=None)
     )
-    return msgspec.structs.replace(experiment, scenarios=scenarios)

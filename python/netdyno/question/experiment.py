@@ -199,11 +199,9 @@ def _prefix_names(value: T, study: str) -> T:
 
 def choose_contestants(experiment: Experiment, choose: Callable[[Sequence[str]], Sequence[str]]) -> Experiment:
     """Replace the patterns of each scenario's contestants by the names that they choose."""
-    scenarios = tuple(
-        msgspec.structs.replace(scenario, contestants=tuple(choose(scenario.contestants)))
-        for scenario in experiment.scenarios
+    return experiment.change_each(
+        lambda scenario: msgspec.structs.replace(scenario, contestants=tuple(choose(scenario.contestants)))
     )
-    return msgspec.structs.replace(experiment, scenarios=scenarios)
 
 
 def replace_load(experiment: Experiment, connections: int | None, rate: float | None) -> Experiment:
@@ -218,13 +216,11 @@ def replace_load(experiment: Experiment, connections: int | None, rate: float | 
         )
     if rate is not None and all(scenario.arrivals == "closed" for scenario in experiment.scenarios):
         raise UserError(f"--rate: {experiment.name!r} has only closed loops, and these have no rate")
-    scenarios = tuple(
-        replace_scenario_load(
+    return experiment.change_each(
+        lambda scenario: replace_scenario_load(
             scenario, f"experiment {experiment.name!r}, scenario {scenario.name!r}", connections, rate
         )
-        for scenario in experiment.scenarios
     )
-    return msgspec.structs.replace(experiment, scenarios=scenarios)
 
 
 def choose_clients(

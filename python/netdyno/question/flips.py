@@ -225,16 +225,14 @@ def block(experiment: Experiment, levels: NextLevels, number: int) -> tuple[Cell
 
 def add_levels(experiment: Experiment, next_levels: NextLevels) -> Experiment:
     """Add these levels to the plan of an experiment, in order; return the same object where it has them."""
-    scenarios = []
-    for scenario in experiment.scenarios:
+
+    def add(scenario: Scenario) -> Scenario:
         factors = dict(scenario.factors)
         for flip, level in next_levels:
             if flip.scenario == scenario.name and level not in factors[flip.along]:
                 several = (*factors[flip.along], level)
                 factors[flip.along] = tuple(sorted(several, key=lambda value: place(value) or 0.0))
-        scenarios.append(
-            scenario if factors == scenario.factors else msgspec.structs.replace(scenario, factors=factors)
-        )
-    if tuple(scenarios) == experiment.scenarios:
-        return experiment
-    return msgspec.structs.replace(experiment, scenarios=tuple(scenarios))
+        return msgspec.structs.replace(scenario, factors=factors)
+
+    changed = experiment.change_each(add)
+    return experiment if changed.scenarios == experiment.scenarios else changed

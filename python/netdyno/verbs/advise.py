@@ -174,6 +174,7 @@ def _run_experiment(
 ) -> tuple[run_command.RunResult, Run | None, Path]:
     """Run the experiment of this text by the ordinary runner; the text stays in the run's folder. Return its result,
     the run where it came to its end with a figure, and its folder."""
+    names = [server.name for server in servers]
     with temporary_folder("advise") as temporary:
         path = temporary / name
         path.write_text(text, encoding="utf-8")
@@ -190,21 +191,14 @@ def _run_experiment(
         done = run_command.carry_out(
             run_request,
             request.argv,
-            lambda parsed, _servers, _clients: _keep(adapt(parsed), [server.name for server in servers]),
+            lambda parsed, _servers, _clients: experiment.choose_contestants(
+                adapt(parsed), lambda present: [server for server in present if server in names]
+            ),
         )
     folder = request.results / str(done.line["run_id"])
     (folder / name).write_text(text, encoding="utf-8")
     has_ended = done.exit_code <= 128 and done.analysis is not None
     return done, read.load(folder / schema.FILE_NAME) if has_ended else None, folder
-
-
-def _keep(parsed: Experiment, names: Sequence[str]) -> Experiment:
-    """Return the experiment with these contestants alone."""
-    scenarios = (
-        msgspec.structs.replace(scenario, contestants=tuple(name for name in scenario.contestants if name in names))
-        for scenario in parsed.scenarios
-    )
-    return msgspec.structs.replace(parsed, scenarios=tuple(scenarios))
 
 
 def _measure_neighbours(

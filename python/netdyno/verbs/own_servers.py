@@ -191,8 +191,7 @@ def set_requests(experiment: Experiment, given: Mapping[str, Any], servers: Sequ
         raise UserError(
             f"--{next(iter(given))}: experiment {experiment.name!r} has no scenario of {quantities.listed(taken_by)}"
         )
-    scenarios = tuple(_set_requests(scenario, given, own_names) for scenario in experiment.scenarios)
-    return msgspec.structs.replace(experiment, scenarios=scenarios)
+    return experiment.change_each(lambda scenario: _set_requests(scenario, given, own_names))
 
 
 def _set_requests(scenario: Scenario, given: Mapping[str, Any], own_names: set[str]) -> Scenario:

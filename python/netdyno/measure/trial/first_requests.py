@@ -117,11 +117,11 @@ def check(experiment: Experiment, servers: Mapping[str, Contestant], context: Tr
             failures[contestant.name] = failure
             if experiment.gate is None or len(failures) == len(own_servers):
                 raise next(iter(failures.values())) from None
-    scenarios = tuple(
-        _settle_scenario(scenario, by_server, is_gate=experiment.gate is not None) for scenario in experiment.scenarios
+    settled = experiment.change_each(
+        lambda scenario: _settle_scenario(scenario, by_server, is_gate=experiment.gate is not None)
     )
     return FirstReplies(
-        msgspec.structs.replace(experiment, scenarios=scenarios),
+        settled,
         by_server,
         failures={name: str(failure) for name, failure in failures.items()},
     )
