@@ -7,7 +7,6 @@ import io
 import os
 import sys
 from collections.abc import AsyncGenerator
-from typing import Protocol
 
 PROMPT = "> "
 
@@ -16,31 +15,29 @@ class InterruptedByKeyError(Exception):
     """Ctrl-C at the prompt, which the terminal does not turn into a signal."""
 
 
-class ChatScreen(Protocol):
-    """What a conversation uses of a terminal or of pipes. One thread, the event loop's."""
+class ChatScreen:
+    """Lines in and lines out, as through pipes; notices go to stderr. One thread, the event loop's."""
 
-    def lines(self) -> AsyncGenerator[bytes, None]:
-        """Yield typed lines without the newline, until there are no more."""
-        ...
+    async def lines(self) -> AsyncGenerator[bytes, None]:
+        """Yield lines until the end of stdin; the rest after the last newline is a line too."""
+        begun = b""
+        while data := await _read(sys.stdin.fileno()):
+            *whole, begun = (begun + data).split(b"\n")
+            for line in whole:
+                yield line
+        if begun:
+            yield begun
 
     def show(self, line: str) -> None:
         """Show a message of the room. The text must be harmless already."""
-        ...
+        print(line, flush=True)
 
     def note(self, line: str) -> None:
         """Show a notice of this program."""
-        ...
+        print(f"netdyno: {line}", file=sys.stderr, flush=True)
 
 
-def open_screen() -> ChatScreen:
-    """Open the terminal where both ends are one; else plain lines, without a prompt and without escape sequences."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show every letter gets its escape
-            stream.reconfigure(errors="backslashreplace")
-    return ChatTerminal() if sys.stdin.isatty() and sys.stdout.isatty() else Pipes()
-
-
-class ChatTerminal:
+class ChatTerminal(ChatScreen):
     """Messages appear above the line that is being typed, which stays as it is (prompt_toolkit)."""
 
     def __init__(self) -> None:
@@ -66,31 +63,16 @@ class ChatTerminal:
                     return
                 yield line.encode("utf-8", "surrogateescape")
 
-    def show(self, line: str) -> None:
-        print(line, flush=True)
-
     def note(self, line: str) -> None:
         print(f"* {line}", flush=True)
 
 
-class Pipes:
-    """Lines in, lines out; notices go to stderr."""
-
-    async def lines(self) -> AsyncGenerator[bytes, None]:
-        """Yield lines until the end of stdin; the rest after the last newline is a line too."""
-        begun = b""
-        while data := await _read(sys.stdin.fileno()):
-            *whole, begun = (begun + data).split(b"\n")
-            for line in whole:
-                yield line
-        if begun:
-            yield begun
-
-    def show(self, line: str) -> None:
-        print(line, flush=True)
-
-    def note(self, line: str) -> None:
-        print(f"netdyno: {line}", file=sys.stderr, flush=True)
+def open_screen() -> ChatScreen:
+    """Open the terminal where both ends are one; else plain lines, without a prompt and without escape sequences."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show every letter gets its escape
+            stream.reconfigure(errors="backslashreplace")
+    return ChatTerminal() if sys.stdin.isatty() and sys.stdout.isatty() else ChatScreen()
 
 
 async def _read(fd: int) -> bytes:
