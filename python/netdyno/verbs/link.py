@@ -6,13 +6,11 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
-from types import FrameType
 
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
-from netdyno.kit.held_signals import list_ending_signals
 from netdyno.kit.paths import ENTRY, build_dir
 from netdyno.kit.temporary import temporary_folder
 from netdyno.measure.machine.links import lan, link_check, wan
@@ -21,6 +19,7 @@ from netdyno.measure.machine.links.namespace import NotAllowedError
 from netdyno.measure.machine.links.network import derive_terms, find_rate_hz
 from netdyno.measure.machine.links.wan import UNPINNED, Wan
 from netdyno.measure.machine.trial_log import TrialLog
+from netdyno.measure.run.interrupts import Interrupted, raise_on_signals
 from netdyno.model.experiment import Scenario
 from netdyno.model.links import Link
 from netdyno.model.observation import RelayTotals
@@ -95,20 +94,10 @@ def explain_entry(ends: Lan) -> str:
 
 def _show_until_interrupted(text: str) -> None:
     """Print the text and wait; from then on, an interruption is the normal end."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in list_ending_signals()}
-    try:
+    with suppress(Interrupted), raise_on_signals():
         print(text, flush=True)
         while True:
             signal.pause()
-    except KeyboardInterrupt:
-        return
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _describe_totals(totals: RelayTotals) -> str:
