@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -89,7 +88,7 @@ def attempt(case: CalibrationCase, programs: CalibrationPrograms) -> Attempt:
 
 def measure(case: CalibrationCase, programs: CalibrationPrograms) -> tuple[LoadResult, ServerTotals]:
     """Run a case; returns the generator's result and the server's report. Raises TrialError where one is missing."""
-    with temporary_folder("calibrate") as folder, _open_log(folder, "server") as log:
+    with temporary_folder("calibrate") as folder, (folder / "server.log").open("wb") as log:
         command = (
             *programs.servers[case.program],
             *("--workload", case.workload, *case.server),
@@ -130,12 +129,6 @@ class _Totals(msgspec.Struct, frozen=True):
     calibration: ServerTotals
 
 
-@contextmanager
-def _open_log(folder: Path, name: str) -> Iterator[IO[bytes]]:
-    with (folder / f"{name}.log").open("wb") as file:
-        yield file
-
-
 def _read_line(server: Process, lines: LineReader, kind: type[_Line]) -> _Line:
     line = lines.wait_line(time.monotonic() + PATIENCE_S)
     if line is None:
@@ -151,7 +144,7 @@ def _load(case: CalibrationCase, endpoint: str, programs: CalibrationPrograms, f
     options = ("--workload", case.workload, "--warmup", case.warmup, *case.load, "--json", str(result))
     pinning = programs.pinning
     with (
-        _open_log(folder, "generator") as output,
+        (folder / "generator.log").open("wb") as output,
         Process(
             (*programs.generator, endpoint, *options),
             pinning.generator,
