@@ -29,6 +29,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -503,13 +504,8 @@ def format_part(results: PeerResults, previous: PeerResults | None) -> list[str]
     ]
 
 
-def wrap(text: str, columns: int = 118) -> list[str]:
-    lines = [""]
-    for word in text.split():
-        if len(lines[-1]) + 1 + len(word) > columns:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".lstrip()
-    return lines
+def wrap(text: str) -> list[str]:
+    return textwrap.wrap(" ".join(text.split()), 118, break_long_words=False, break_on_hyphens=False)
 
 
 def format_stored(stored_results: Sequence[PeerResults]) -> str:
