@@ -1,17 +1,16 @@
 """Compares measurements in turns (docs/adr/turns.md) with those of contestants that run alone.
 
-    python bench/turns.py [--same] [--order] [--aa] [--experiment quick] [--scenario NAME ...]
-                          [--contestant NAME ...] [--minutes 10] [--seed 1] [--results DIR] [--runs DIR ...]
+    python bench/turns.py [--same] [--order] [--experiment quick] [--scenario NAME ...] [--contestant NAME ...]
+                          [--minutes 10] [--seed 1] [--results DIR] [--runs DIR ...]
 
 --same: every contestant that is there, of `quick` or another experiment, in turns against alone, both in every block
 of one run. The ratio with its 90% interval lies within the margin where two one-sided tests at 5% reject every larger
 difference.
 --order: whether a place in a turn or the contestant before matters: the largest effects on the messages of a slice
-(closed loops) and on the CPU of a message, both over whole slices, of the runs of --same and --aa and of --runs.
---aa: the same with every contestant twice: how many comparisons of a contestant with itself come out different.
+(closed loops) and on the CPU of a message, both over whole slices, of the runs of --same and of --runs.
 
-Without any of them, all three. They share --minutes; each ends when another batch would not fit, after one batch at the
-least. --results keeps the runs; $NETDYNO_BUILD names the build.
+Without any of them, both. --same ends when another batch would not fit into --minutes, after one batch at the least.
+--results keeps the runs; $NETDYNO_BUILD names the build. `./netdyno aa` compares contestants with themselves.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from typing import NamedTuple
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno.analysis.analysis import analyse
 from netdyno.analysis.ranking import samples
 from netdyno.analysis.trials.split import split
 from netdyno.kit.errors import UserError
@@ -45,7 +43,7 @@ from netdyno.kit.statistics.stats import BlockLevel
 from netdyno.measure.run import runner
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
-from netdyno.model.experiment import MOST_AA_SHARE, Experiment
+from netdyno.model.experiment import Experiment
 from netdyno.model.levels import level_key
 from netdyno.model.run import Run
 from netdyno.model.trial import Slice, Trial
@@ -313,22 +311,6 @@ def print_order(runs: Sequence[Run]) -> None:
             )
 
 
-# --- a contestant against itself ----------------------------------------------------------------------------------
-
-
-def print_aa(runs: Sequence[Run]) -> None:
-    """Print how many A/A comparisons came out different."""
-    controls = [analyse(run).control for run in runs]
-    print("\nA/A: a contestant against itself, both in turns with all others")
-    for label, rates in (
-        ("as a ranking would find it", [control.different for control in controls]),
-        ("by a single test at 5%", [control.single for control in controls]),
-    ):
-        different, compared = sum(rate.count for rate in rates), sum(rate.of for rate in rates)
-        share = f" ({different / compared:.1%})" if compared else ""
-        print(f"{label:28}: {different} of {compared} different{share}")
-
-
 # --- all of it ----------------------------------------------------------------------------------------------------
 
 
@@ -349,7 +331,7 @@ def run_batches(
 def main() -> None:
     """Parse the options and run the parts that they name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("same", "order", "aa"):
+    for name in ("same", "order"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--experiment", default="quick")
     parser.add_argument("--scenario", nargs="+", default=[])
@@ -359,12 +341,9 @@ def main() -> None:
     parser.add_argument("--results", type=Path)
     parser.add_argument("--runs", type=Path, nargs="+", default=[])
     options = parser.parse_args()
-    kinds = [name for name in ("same", "order", "aa") if getattr(options, name)]
-    kinds = kinds or ["same", "order", "aa"]
+    kinds = [name for name in ("same", "order") if getattr(options, name)] or ["same", "order"]
     if kinds == ["order"] and not options.runs:
         parser.error("--order alone needs --runs: it looks at slices that are stored")
-    measured = [kind for kind in kinds if kind != "order"]
-    limit_s = 60 * options.minutes / max(1, len(measured))
     began_s = time.monotonic()
     runs = [read.load(folder / schema.FILE_NAME) for folder in options.runs]
     experiment, servers = load_experiment(options.experiment, options.scenario, options.contestant)
@@ -375,18 +354,12 @@ def main() -> None:
             same_runs = run_batches(
                 msgspec.structs.replace(same_experiment, name="same", aa_share=0.0),
                 servers,
-                limit_s,
+                60 * options.minutes,
                 options.seed,
                 results,
             )
             print_same(same_runs)
             runs += same_runs
-        if "aa" in kinds:
-            twin_experiment = msgspec.structs.replace(experiment, name="aa", aa_share=MOST_AA_SHARE)
-            twin_experiment = twin_experiment.with_each(blocks=FEWEST_BLOCKS, most_blocks=None)
-            aa_runs = run_batches(twin_experiment, servers, limit_s, options.seed, results)
-            print_aa(aa_runs)
-            runs += aa_runs
         if "order" in kinds:
             print_order(runs)
     print(f"\n{(time.monotonic() - began_s) / 60:.1f} minutes, load average {os.getloadavg()[1]:.1f}")
