@@ -176,12 +176,6 @@ def _count_answered(_: Trial, load: LoadResult) -> float:
     return float(load.latency.response_ns.count)
 
 
-def _read_response_times(amount: Callable[[Distribution], float]) -> FigureOfTrial:
-    """Return a figure of the response times. It is None where no message of the window was answered: the response time
-    is unknown then, and 0 would be the best."""
-    return lambda _, load: amount(load.latency.response_ns) if load.latency.response_ns.count else None
-
-
 def _read_server_cpu(trial: Trial, _: LoadResult) -> float:
     return 1e9 * trial.server.cpu_s if trial.server else 0.0
 
@@ -253,6 +247,11 @@ def _bound_switching(trial: Trial, load: LoadResult) -> float | None:
     rates = [reading.one_core_round_trips_per_second for reading in seen if reading is not None]
     fastest, switches = max(rates, default=0.0), _count_switches(trial, load)
     return switches * 1e9 / fastest if fastest and switches is not None else None
+
+
+def _read_jitter(_: Trial, load: LoadResult) -> float | None:
+    times = load.latency.response_ns
+    return float(times.p99 - times.p50) if times.count else None
 
 
 def _read_connection_spread(_: Trial, load: LoadResult) -> float | None:
@@ -344,26 +343,23 @@ _READ_PERCENTILE: Mapping[float, Callable[[Distribution], float]] = {
 
 
 def _declare_response_time(title: str, percent: float, short: str = "", *, claimed: bool = False) -> Metric:
-    return Metric(
-        title,
-        TIME,
-        _read_response_times(_READ_PERCENTILE[percent]),
-        percentile=Percentile(percent, lambda _, load: load.latency.response_ns),
-        of_cells=True,
-        latency=True,
-        short=short,
-        at_limit="at_most",
-        claimed=claimed,
-    )
+    metric = _declare_latency(title, percent, lambda _, load: load.latency.response_ns)
+    return msgspec.structs.replace(metric, short=short, at_limit="at_most", claimed=claimed)
 
 
 def _declare_service_time(title: str, percent: float) -> Metric:
+    return _declare_latency(title, percent, lambda _, load: load.latency.service_ns)
+
+
+def _declare_latency(title: str, percent: float, times: Callable[[Trial, LoadResult], Distribution]) -> Metric:
+    """Declare a percentile of times. It is None where no message of the window was answered: the time is unknown then,
+    and 0 would be the best."""
     read = _READ_PERCENTILE[percent]
     return Metric(
         title,
         TIME,
-        lambda _, load: read(load.latency.service_ns) if load.latency.service_ns.count else None,
-        percentile=Percentile(percent, lambda _, load: load.latency.service_ns),
+        lambda trial, load: read(times(trial, load)) if times(trial, load).count else None,
+        percentile=Percentile(percent, times),
         of_cells=True,
         latency=True,
     )
@@ -496,7 +492,7 @@ METRICS: Mapping[str, Metric] = {
     "jitter": Metric(
         "99th percentile less the median of the response time",
         TIME,
-        _read_response_times(lambda times: float(times.p99 - times.p50)),
+        _read_jitter,
         latency=True,
         claimed=True,
     ),
