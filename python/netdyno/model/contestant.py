@@ -196,12 +196,10 @@ class CodeSize(Frozen):
 
 class About(Frozen):
     """A contestant, or code that contestants share, as recorded in a stored run. `code` is None where it could not be
-    counted; `why_no_code` has the reason. `family` names the shared code that counts with a contestant's own; it is
-    empty in a run stored before it was recorded. `unsafe`, `unranked`, `copies` and `threads` are the manifest's;
-    `threads` is None for shared code, clients, and servers of the user's own, and in a run stored before it was
-    recorded. `own`: a server of the user's own. `language`: the language of most of a contestant's source files; empty
-    where it is unknown.
-    """
+    counted; `why_no_code` has the reason. `family` names the shared code that counts with a contestant's own. `unsafe`,
+    `unranked`, `copies` and `threads` are the manifest's; `threads` is None for shared code, clients, and servers of
+    the user's own. `own`: a server of the user's own. `language`: the language of most of a contestant's source files;
+    empty where it is unknown."""
 
     kind: Literal["server", "client", "shared"]
     name: str

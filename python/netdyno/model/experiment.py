@@ -340,8 +340,7 @@ class Experiment(Frozen):
         Number,
         Option(share(0, MOST_AA_SHARE), "Share of the time of all trials for the A/A control.", "experiment"),
     ] = 0.0
-    """The share of the time of all trials that the A/A control may take (docs/adr/aa-control.md); 0 in a run that was
-    stored before there was one."""
+    """docs/adr/aa-control.md says why."""
     time_budget_s: Annotated[Number | None, Option(TIME, "Add blocks up to this run time: 20m.", "experiment")] = None
     """The time within which blocks beyond the planned ones must end; one that would end later does not begin
     (measure/run/next_cells.py)."""

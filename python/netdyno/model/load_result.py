@@ -47,8 +47,7 @@ def summarise(histogram: Histogram, mean: float) -> Distribution:
 
 
 class Latency(Frozen, kw_only=True):
-    """The response and service times. `clock`: runs stored before the key ended their times with the generator's
-    reading, as client contestants do."""
+    """The response and service times. Client contestants end theirs with their own reading."""
 
     clock: ReplyClock = "generator"
     response_ns: Distribution
@@ -56,7 +55,7 @@ class Latency(Frozen, kw_only=True):
 
 
 class Requests(Frozen):
-    """The requests of the measured window. `due`: messages planned for it (None in runs stored before the key)."""
+    """The requests of the measured window. `due`: messages planned for it; None where a client does not count them."""
 
     sent: Whole
     completed: Whole
@@ -66,8 +65,8 @@ class Requests(Frozen):
 
 class Connections(Frozen):
     """The connections over the whole life of the generator, except `in_window`: those established within the window, 0
-    where connections stay (and in runs stored before the key). `closed_after_reply`: those that the server closed when
-    it might, and that were reconnected (0 in runs stored before the key)."""
+    where connections stay. `closed_after_reply`: those that the server closed when it might, and that were
+    reconnected."""
 
     attempted: Whole
     established: Whole
@@ -81,8 +80,8 @@ class Connections(Frozen):
 
 class Messages(Frozen):
     """The messages over the whole life of the generator, warm-up and drain included. `due`: planned to be sent;
-    `unsent`: due and never sent (both None in runs stored before the keys). `late`: timed answers that came after the
-    timeout, which are not lost (0 in runs stored before the key)."""
+    `unsent`: due and never sent; both None where a client does not count them. `late`: timed answers that came after
+    the timeout, which are not lost."""
 
     sent: Whole
     expected: Whole
@@ -97,8 +96,7 @@ class Messages(Frozen):
 
 
 class ForeignFault(Frozen):
-    """A fault of a foreign server, in words for people, with its count and what it counts (None in results from before
-    the key)."""
+    """A fault of a foreign server, in words for people, with its count and what it counts."""
 
     what: str
     count: int
@@ -150,8 +148,7 @@ class GeneratorThread(Frozen):
 class Generator(Frozen, kw_only=True):
     """The resources of the generator. `spun_s`: the part of the two CPU times that it spent on the lookout for messages
     (docs/adr/wake-early.md). `socket_drops`: datagrams for which the generator's own sockets had no room. `cores`: the
-    cores that it may use. `busiest`: the share of a core that its busiest thread used, without the lookout (both 0 in
-    runs stored before the keys)."""
+    cores that it may use. `busiest`: the share of a core that its busiest thread used, without the lookout."""
 
     cpu_user_s: Number
     cpu_system_s: Number
@@ -165,8 +162,7 @@ class Generator(Frozen, kw_only=True):
 
 
 class TimeSeries(Frozen, omit_defaults=True):
-    """One value per interval of the measured window; where the interval completed nothing, a percentile is None (0 in
-    runs stored before).
+    """One value per interval of the measured window; where the interval completed nothing, a percentile is None.
     `histograms`: only in a part of a load, so that percentiles can be computed for the sum."""
 
     interval_ns: Annotated[int, msgspec.Meta(ge=1_000_000, le=10**12)]
@@ -179,7 +175,7 @@ class TimeSeries(Frozen, omit_defaults=True):
 
 class Part(Frozen):
     """The part of a load that one of several hosts made; its other figures are in the sums. The response times of a
-    host without an answer are None (0 in runs stored before)."""
+    host without an answer are None."""
 
     host: str
     connections: Whole
@@ -239,7 +235,7 @@ class LoadPlan(Frozen):
 
 class Step(Frozen):
     """A part of the window with one requested rate, or with a ramp from one rate to another. `late`: those of
-    `completed` that came after the timeout (0 in results from before the key)."""
+    `completed` that came after the timeout."""
 
     from_hz: Number
     to_hz: Number
@@ -296,9 +292,9 @@ class ClientReport(Frozen):
 
 class LoadResult(Frozen, kw_only=True):
     """The result of one load. `client`: set where a client contestant made the load, None where the generator did.
-    `receive_lag_ns`: of a sample of the messages; None in runs stored before the key, empty where the kernel gave no
-    arrival times, or where these end the times (`latency.clock`). `connection_mean_ns`: one value for each connection;
-    None in runs stored before the key, empty for a client contestant. `replies`: only for a foreign server, over TLS
+    `receive_lag_ns`: of a sample of the messages; empty where the kernel gave no arrival times, or where these end the
+    times (`latency.clock`). `connection_mean_ns`: one value for each connection; empty for a client contestant.
+    `replies`: only for a foreign server, over TLS
     and over WebSocket, `tls` only over TLS. `first_exchange`: only where no reply was right. `steps`: only where the
     rate changed. `write_only`: only where no client reads. `chunks`: only where replies are streams. `parts`: only
     where several hosts made the load. `instrument`: the foreign load program that measured these figures

@@ -45,7 +45,7 @@ class ServerObservation(Frozen):
     threads_unread: Whole = 0
     threads_sampled: Whole = 0
     rss_ready_bytes: Whole = 0
-    """Peak memory when the server was ready and no client had connected; 0 in a run stored before that was read."""
+    """Peak memory when the server was ready and no client had connected; 0 where that was not read."""
     connections_per_thread: tuple[Whole, ...] = ()
     """The connections of each thread over the server's whole life, the closing check's included; empty where no
     connection belongs to a thread."""
@@ -74,9 +74,8 @@ class MachineObservation(Frozen):
     time that the hypervisor gave to other machines. `own_s`: time of the harness and the programs that it started.
     `foreign_s`: everything else, the kernel's own work included (measure/machine/cpu_share.py). `switches`: context
     switches, on all cores of the machine. `softirq_s`: by core number, the time in which ticks found the core in a
-    softirq, whatever program ran there (a run stored before it was recorded has none). `throttled_s`: the time for
-    which the CPU quota of a control group stopped runnable programs, in `throttled_periods` of its periods, on all
-    cores together; None where no group counts it, and in a run stored before it was recorded
+    softirq, whatever program ran there. `throttled_s`: the time for which the CPU quota of a control group stopped
+    runnable programs, in `throttled_periods` of its periods, on all cores together; None where no group counts it
     (measure/machine/cpu_quota.py)."""
 
     cores: Whole
@@ -120,8 +119,7 @@ class Neighbour(Frozen):
 class Pinning(Frozen):
     """The cores to which each side was bound; empty means not pinned, and `note` has the reason. `realtime`: whether
     the generator runs before everything else on its cores (docs/adr/realtime-generator.md). `harness`: the cores on
-    which the harness waits while the load runs; empty where it has no core of its own, and in a run stored before it
-    had."""
+    which the harness waits while the load runs; empty where it has no core of its own."""
 
     server: tuple[int, ...]
     generator: tuple[int, ...]
@@ -176,9 +174,8 @@ class RelayTotals(Frozen):
 class CanaryReading(Frozen):
     """The speed of the machine at one moment, by a workload that is always the same (canary/README.md): round trips of
     64 bytes between two processes on the cores of server and generator, then millions of steps a second that each of
-    them counted, both at the same time, then round trips with both on the server's first core (0 in runs of older
-    versions, which did not measure that). `seconds` is its duration; `taken` the number of attempts, because a reading
-    slower than the last one is repeated (canary.py)."""
+    them counted, both at the same time, then round trips with both on the server's first core. `seconds` is its
+    duration; `taken` the number of attempts, because a reading slower than the last one is repeated (canary.py)."""
 
     round_trips_per_second: Number
     server_millions_per_second: Number

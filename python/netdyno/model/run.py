@@ -30,11 +30,10 @@ class Run(Frozen):
     environment: Environment
     trials: tuple[Trial, ...]
     about: tuple[About, ...] = ()
-    """The contestants that took part, in the order of codesize.describe; empty in a run stored before it was
-    recorded."""
+    """The contestants that took part, in the order of codesize.describe."""
     twins: tuple[Trial, ...] = ()
     traced: tuple[Traced, ...] = ()
-    """The traced servers; empty where none was to be traced, and in a run stored before that existed."""
+    """The traced servers; empty where none was to be traced."""
     typed: tuple[str, ...] = ()
     """The words of the command line that made it, behind the program's name."""
 

@@ -66,7 +66,6 @@ class Slice(Frozen):
     foreign_s: Number = 0.0
     foreign_program: str = ""
     later_cpu_s: Number = 0.0
-    """0 in a run stored before it was read."""
 
 
 class Trial(Frozen):
@@ -104,7 +103,7 @@ class Trial(Frozen):
     slices: tuple[Slice, ...] = ()
     """The slices of the trial; empty where it was run alone."""
     alone: str = ""
-    """The reason why it was run alone; empty in a run stored before contestants took turns."""
+    """The reason why it was run alone."""
     attempt: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
     """The number of the try: a trial that the machine disturbed is repeated in its block."""
     ended_by: str = ""
