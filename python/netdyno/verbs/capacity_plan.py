@@ -22,7 +22,7 @@ from netdyno.question import scenarios
 from netdyno.question.capacity import CAPACITY, RATE, SEARCH, to_level
 from netdyno.question.contestants import contestants
 from netdyno.verbs import own_servers
-from netdyno.verbs.flags import GivenOptions
+from netdyno.verbs.flags import GivenOptions, select_fields
 from netdyno.verbs.own_servers import NO_SERVERS, OwnServers
 
 DEFAULT_START_HZ = 1000.0
@@ -66,8 +66,6 @@ def build_experiment(values: GivenOptions, servers: Sequence[Contestant]) -> Exp
     workload = contestants.choose_workload(values.get("workload"), servers)
     is_to_be_measured = any(server.own is not None for server in servers)
     limits = _plan_search(values, objective, 0.0 if is_to_be_measured else None)
-    given = [option for option in SEARCH if option.name in values]
-    fields = {option.field: values[option.name] for option in given if option.place in ("own", "load", "shared")}
     names = [server.name for server in servers]
     search_fields: dict[str, object] = {
         "name": workload,
@@ -75,13 +73,12 @@ def build_experiment(values: GivenOptions, servers: Sequence[Contestant]) -> Exp
         "contestants": tuple(names),
         "metric": CAPACITY,
         "factors": {RATE: (to_level(limits.start_hz),)},
-        "server": {option.name: values[option.name] for option in given if option.place == "server"},
     }
     subject = f"does {names[0]} meet" if len(names) == 1 else f"do {quantities.listed(names)} meet"
     return Experiment(
         name=f"{CAPACITY}-{names[0]}",
         question=f"Up to which rate {subject} {objective.text}?",
-        scenarios=(scenarios.build("capacity", fields | search_fields),),
+        scenarios=(scenarios.build("capacity", select_fields(SEARCH, values) | search_fields),),
         seed=values["seed"],
         capacity=limits,
     )

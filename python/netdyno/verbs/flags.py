@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 import keyword
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import typer
 
-from netdyno.kit.errors import UserError
+from netdyno.model.options import read_value
 from netdyno.model.values import Option
 
 GivenOptions = dict[str, Any]
@@ -59,9 +59,13 @@ def _build_flag(option: Option) -> inspect.Parameter:
     )
 
 
+def select_fields(options: Iterable[Option], values: GivenOptions) -> dict[str, object]:
+    """Return the fields of a scenario that these options give; those of its server stand in a table. Pure."""
+    given = [option for option in options if option.name in values]
+    fields = {option.field: values[option.name] for option in given if option.place in ("own", "load", "shared")}
+    return fields | {"server": {option.name: values[option.name] for option in given if option.place == "server"}}
+
+
 def _read(option: Option, value_given: object) -> Any:
-    try:
-        value = option.takes.read(value_given)
-    except ValueError as error:
-        raise UserError(f"--{option.name}: {error}") from error
+    value = read_value(f"--{option.name}", option, value_given)
     return value_given if option.place == "server" and not isinstance(value, int) else value

@@ -32,7 +32,7 @@ from netdyno.question.contestants import contestants
 from netdyno.question.plan import Cell
 from netdyno.store import profiles
 from netdyno.verbs import own_servers
-from netdyno.verbs.flags import GivenOptions
+from netdyno.verbs.flags import GivenOptions, select_fields
 from netdyno.verbs.own_servers import NO_SERVERS, OwnServers
 
 MOST_SERVERS = 2
@@ -86,17 +86,14 @@ def run(request: ProfileRequest) -> int:
 def build_scenario(values: GivenOptions, servers: Sequence[Contestant]) -> Scenario:
     """Return the load under which they are profiled. Raises UserError naming the option."""
     workload = contestants.choose_workload(values.get("workload"), servers)
-    given = [option for option in PROFILED if option.name in values]
-    fields = {option.field: values[option.name] for option in given if option.place in ("own", "load", "shared")}
     rate = values.get("rate")
     load_fields: dict[str, object] = {
         "name": workload,
         "workload": workload,
         "contestants": tuple(server.name for server in servers),
         "arrivals": "closed" if rate is None else "poisson",
-        "server": {option.name: values[option.name] for option in given if option.place == "server"},
     }
-    return scenarios.build("profile", fields | load_fields, has_depth="depth" in values)
+    return scenarios.build("profile", select_fields(PROFILED, values) | load_fields, has_depth="depth" in values)
 
 
 def _find_servers(request: ProfileRequest, build: Path) -> list[Contestant]:
