@@ -56,20 +56,14 @@ def is_narrow(pairs: Pairs, requested: float) -> bool:
     interval = stats.mean_interval(pairs)
     if interval is None:
         return False
-    means = stats.block_means(pairs)
-    half = np.array((interval.high - interval.low) / 2)
-    about_none = half_about_none(len(means), np.array(float(np.sum(means**2))))
-    return bool(are_narrow(np.array(stats.log_ratio(pairs)), half, about_none, requested))
+    half = (interval.high - interval.low) / 2
+    if abs(stats.log_ratio(pairs)) < CLEAR * half:
+        half = max(half, half_about_none(stats.block_means(pairs)))
+    return half <= math.log1p(requested)
 
 
-def half_about_none(blocks: int, squares: Floats) -> Floats:
-    """Return half of the interval, on the log scale, that blocks of these sizes would have if their mean were 0.
-    `squares` is the sum of the squares of the blocks' values."""
-    return np.asarray(stats.student(blocks - 1) * np.sqrt(squares / (blocks * (blocks - 1))))
-
-
-def are_narrow(means: Floats, halves: Floats, about_none: Floats, requested: float) -> Floats:
-    """Do one look for any number of comparisons: mean log ratios, half widths of their intervals on the log scale, and
-    the half widths about a mean of 0."""
-    cautious = np.where(np.abs(means) < CLEAR * halves, np.maximum(halves, about_none), halves)
-    return np.asarray(cautious <= math.log1p(requested))
+def half_about_none(means: Floats) -> float:
+    """Return half of the interval, on the log scale, that blocks with values of these sizes would have if their mean
+    were 0."""
+    blocks = len(means)
+    return stats.student(blocks - 1) * math.sqrt(float(np.sum(means**2)) / (blocks * (blocks - 1)))

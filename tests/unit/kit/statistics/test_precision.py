@@ -81,15 +81,14 @@ def test_signs_that_happen_to_agree_do_not_end_the_blocks() -> None:
 def test_the_cautious_width_does_not_know_the_signs() -> None:
     differences = noisy(4, 12, 0.1, mean=0.2)
     turned = [difference * (-1) ** number for number, difference in enumerate(differences)]
-    squares = [np.array(float(np.sum(stats.block_means(pairs_of(signed)) ** 2))) for signed in (differences, turned)]
-    first, second = (float(precision.half_about_none(12, square)) for square in squares)
+    first, second = (precision.half_about_none(np.array(signed)) for signed in (differences, turned))
     assert first == pytest.approx(second)
     assert first > math.log1p(precision.half_width(pairs_of(differences)))
 
 
 def test_a_difference_beyond_doubt_need_not_be_none() -> None:
     clear = noisy(3, EARLIEST_END, 0.01, mean=0.7)
-    assert float(precision.half_about_none(EARLIEST_END, np.array(0.7**2 * EARLIEST_END))) > math.log1p(0.05)
+    assert precision.half_about_none(np.full(EARLIEST_END, 0.7)) > math.log1p(0.05)
     assert precision.settled(pairs_of(clear), 0.05)
 
 
