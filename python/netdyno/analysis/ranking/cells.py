@@ -116,7 +116,7 @@ def _merge_percentiles(histograms: tuple[str, ...], seed: int) -> Mapping[float,
 
 @lru_cache(maxsize=1024)
 def _merge(histograms: tuple[str, ...]) -> hdr.DecodedHistogram:
-    return hdr.merge_encoded(histograms)
+    return hdr.merge([hdr.decode(text) for text in histograms])
 
 
 @lru_cache(maxsize=1024)

@@ -126,25 +126,18 @@ def merge(histograms: Sequence[DecodedHistogram]) -> DecodedHistogram:
     return DecodedHistogram(highest, np.asarray(rows.sum(axis=0)))
 
 
-def merge_encoded(texts: Sequence[str]) -> DecodedHistogram:
-    """Decode histograms and merge the counts of all into one. Raises HistogramError."""
-    return merge([decode(text) for text in texts])
-
-
 def percentiles(
     highest: NDArray[np.int64],
     rows: NDArray[np.float64],
     percents: Sequence[float],
-    times: NDArray[np.float64] | None = None,
+    times: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return the values at percentiles (one row for each) of several merges of `rows` as from `align` (one column for
     each); NaN for an empty merge.
 
-    Each row of `times` is one merge: how often each histogram enters it. Without `times`, each histogram stands alone.
-    The merged cumulative counts are linear in the histograms', so a binary search needs only a few of them.
+    Each row of `times` is one merge: how often each histogram enters it. The merged cumulative counts are linear in the
+    histograms', so a binary search needs only a few of them.
     """
-    if times is None:
-        times = np.eye(len(rows))
     if not len(highest):
         return np.full((len(percents), len(times)), np.nan)
     cumulative = np.cumsum(rows, axis=1)

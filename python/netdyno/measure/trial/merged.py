@@ -114,7 +114,7 @@ def merge_distributions(distributions: Sequence[Distribution]) -> Distribution:
 
 
 def _merge_histograms(texts: Sequence[str]) -> Histogram:
-    values = hdr.merge_encoded(texts)
+    values = hdr.merge([hdr.decode(text) for text in texts])
     merged_histogram = Histogram()
     for value, count in zip(values.highest.tolist(), values.counts.tolist(), strict=True):
         merged_histogram.record(value, int(count))
