@@ -7,7 +7,6 @@ other and whatever ends them. docs/adr/gate.md says why."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,14 +14,6 @@ from netdyno.kit.statistics import exact, stats
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS, GATE_LOOKS
 from netdyno.kit.statistics.precision import up_to
 from netdyno.kit.statistics.stats import Interval, Pairs
-
-
-class LookRecord(NamedTuple):
-    """A look: the blocks that it came after, the level that it spent, and the interval that it saw."""
-
-    blocks: int
-    level: float
-    interval: Interval
 
 
 def divide_level(level: float, counts: Sequence[int], *, at_end: bool = False) -> float:
@@ -36,8 +27,8 @@ def halve_level(level: float) -> float:
     return level / 2
 
 
-def record(pairs: Pairs, level: float, counts: Sequence[int] = GATE_LOOKS) -> Iterator[LookRecord]:
-    """Yield each look at the mean so far. All intervals hold the truth with the chance 1 - level."""
+def take_looks(pairs: Pairs, level: float, counts: Sequence[int] = GATE_LOOKS) -> Iterator[Interval]:
+    """Yield the interval of the mean at each look so far. All of them hold the truth with the chance 1 - level."""
     share = divide_level(level, counts)
     blocks = np.unique(pairs.blocks)
     for count in counts:
@@ -45,7 +36,7 @@ def record(pairs: Pairs, level: float, counts: Sequence[int] = GATE_LOOKS) -> It
             return
         interval = stats.mean_interval(up_to(pairs, int(blocks[count - 1])), share)
         if interval is not None:
-            yield LookRecord(count, share, interval)
+            yield interval
 
 
 def is_more_often(events: Sequence[bool], other_events: Sequence[bool], level: float) -> bool:
@@ -64,8 +55,8 @@ def held(pairs: Pairs, level: float, counts: Sequence[int] = GATE_LOOKS) -> Inte
     """Return the intersection of the intervals of all looks, for all hold together; None before the first. Where they
     contradict each other (with the chance `level`, or because the measured value has changed), the last one alone."""
     intersection: Interval | None = None
-    for look in record(pairs, level, counts):
-        before, interval = intersection or look.interval, look.interval
+    for interval in take_looks(pairs, level, counts):
+        before = intersection or interval
         both = Interval(max(before.low, interval.low), min(before.high, interval.high))
         intersection = both if both.low <= both.high else interval
     return intersection
