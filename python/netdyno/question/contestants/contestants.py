@@ -12,7 +12,7 @@ import sys
 import sysconfig
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args, get_type_hints
 
 import msgspec
 
@@ -79,14 +79,7 @@ def _explain_validation_error(raw: dict[str, object], error: msgspec.ValidationE
         return text
     message, key = text.rsplit(" - at `$.", 1)
     key = key.rstrip("`")
-    words = {
-        "kind": ("cmake", "cargo", "erlang", "go", "java", "command", "framework"),
-        "threads": ("any", "one", "per-connection"),
-        "clients": ("any", "limited-by-threads", "limited-by-processes"),
-        "out_of_descriptors": ("waits", "closes"),
-        "out_of_memory": ("closes", "ends"),
-    }
-    choices = words.get(key, ())
+    choices = [word for word in get_args(get_type_hints(Manifest).get(key)) if isinstance(word, str)]
     value = raw.get(key)
     return f"key {key!r}: {message}" + (did_you_mean(value, choices) if isinstance(value, str) else "")
 
