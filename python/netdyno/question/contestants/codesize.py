@@ -11,7 +11,7 @@ import functools
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -120,7 +120,8 @@ def find_families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
     for folder in sorted(home.glob("[!._]*")):
         files = list_sources(folder)
         if any((folder / name).is_file() for name in USED):
-            family_of[folder.name] = tuple(sorted(str(path.relative_to(root)) for path in find_used_folders(folder)))
+            used_folders = _follow([folder], _list_used_folders)
+            family_of[folder.name] = tuple(sorted(str(path.relative_to(root)) for path in used_folders))
         elif cpp := [path for path in files if path.suffix in CPP_SUFFIXES]:
             used[folder.name] = find_included_folders(cpp, root, leads_to)
         elif any(path.suffix == ".py" for path in files):
@@ -132,19 +133,23 @@ def find_families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
     return family_of | {name: tuple(sorted(folders - by_all)) for name, folders in used.items()}
 
 
-def find_used_folders(folder: Path) -> set[Path]:
-    """The folders that a program's own file (USED) names, directly or through theirs."""
-    folders: set[Path] = set()
-    waiting = [folder]
+def _list_used_folders(folder: Path) -> list[Path]:
+    """The folders that a program's own file (USED) names."""
+    files = [(folder / name, pattern) for name, pattern in USED.items() if (folder / name).is_file()]
+    named = [name for file, pattern in files for name in pattern.findall(file.read_text(encoding="utf-8"))]
+    return [Path(os.path.normpath(folder / name)) for name in named]
+
+
+def _follow(starts: Iterable[Path], leads_to: Callable[[Path], Iterable[Path]]) -> list[Path]:
+    """Return the paths that these lead to, directly or through each other, in the order in which they are reached."""
+    reached: dict[Path, None] = {}
+    waiting = list(starts)
     while waiting:
-        current = waiting.pop()
-        for name, pattern in USED.items():
-            if (current / name).is_file():
-                named: list[str] = pattern.findall((current / name).read_text(encoding="utf-8"))
-                new = {Path(os.path.normpath(current / path)) for path in named} - folders
-                folders |= new
-                waiting += new
-    return folders
+        for path in leads_to(waiting.pop()):
+            if path not in reached:
+                reached[path] = None
+                waiting.append(path)
+    return list(reached)
 
 
 def find_language(files: Iterable[Path]) -> str:
@@ -155,13 +160,8 @@ def find_language(files: Iterable[Path]) -> str:
 
 def find_included_folders(files: Iterable[Path], root: Path, leads_to: LeadsTo) -> set[str]:
     """The folders shared by some from which C++ files include something, relative to the root."""
-    seen: set[Path] = set()
-    waiting = list(files)
-    while waiting:
-        if (path := waiting.pop()) not in seen:
-            seen.add(path)
-            waiting += leads_to(path, root)
-    folders = {path.parent for path in seen}
+    starts = list(files)
+    folders = {path.parent for path in (*starts, *_follow(starts, lambda path: leads_to(path, root)))}
     return {str(folder.relative_to(root)) for folder in folders if _is_for_some(folder, root)}
 
 
@@ -174,15 +174,12 @@ def _list_reached_files(path: Path, root: Path) -> list[Path]:
 
 def find_borrowed_files(files: Sequence[Path], home: Path) -> list[Path]:
     """The files of other contestants in `home` that C++ files include: some have hardly any code but that."""
-    taken: list[Path] = []
-    waiting = [path for path in files if path.suffix in CPP_SUFFIXES]
-    while waiting:
-        for path in _list_direct_includes(waiting.pop(), home.parent):
-            is_of_another = home in path.parents and not path.relative_to(home).parts[0].startswith("_")
-            if is_of_another and path not in (*files, *taken):
-                taken.append(path)
-                waiting.append(path)
-    return taken
+
+    def is_borrowed(path: Path) -> bool:
+        return home in path.parents and not path.relative_to(home).parts[0].startswith("_") and path not in files
+
+    starts = [path for path in files if path.suffix in CPP_SUFFIXES]
+    return _follow(starts, lambda path: filter(is_borrowed, _list_direct_includes(path, home.parent)))
 
 
 @functools.cache
@@ -210,31 +207,25 @@ def _read_included_names(path: Path, _changed_ns: int) -> tuple[str, ...]:
 def find_imports(files: Iterable[Path], root: Path) -> list[Path]:
     """The project's modules that Python files import, directly or through each other: from the packages in python/ and
     from servers/_shared."""
-    seen: dict[Path, None] = {}
-    waiting = [path for path in files if path.suffix == ".py"]
-    while waiting:
-        path = waiting.pop()
+
+    def list_imported(path: Path) -> Iterator[Path]:
         for name in _read_imports(path, path.stat().st_mtime_ns):
             stem = (root if name.startswith(SHARED) else root / "python").joinpath(*name.split("."))
-            module = next((path for path in (stem.with_suffix(".py"), stem / "__init__.py") if path.is_file()), None)
-            if module is not None and module not in seen:
-                seen[module] = None
-                waiting.append(module)
-    return list(seen)
+            modules = (stem.with_suffix(".py"), stem / "__init__.py")
+            yield from [module for module in modules if module.is_file()][:1]
+
+    return _follow([path for path in files if path.suffix == ".py"], list_imported)
 
 
 def find_required_files(files: Iterable[Path]) -> list[Path]:
     """The files that JavaScript files require by a relative path, directly or through each other."""
-    seen: dict[Path, None] = {}
-    waiting = [path for path in files if path.suffix == ".js"]
-    while waiting:
-        path = waiting.pop()
-        for name in REQUIRE.findall(path.read_text(encoding="utf-8", errors="replace")):
-            required = Path(os.path.normpath(path.parent / name))
-            if required.is_file() and required not in seen:
-                seen[required] = None
-                waiting.append(required)
-    return list(seen)
+
+    def list_required(path: Path) -> list[Path]:
+        names = REQUIRE.findall(path.read_text(encoding="utf-8", errors="replace"))
+        required = [Path(os.path.normpath(path.parent / name)) for name in names]
+        return [path for path in required if path.is_file()]
+
+    return _follow([path for path in files if path.suffix == ".js"], list_required)
 
 
 @functools.cache
