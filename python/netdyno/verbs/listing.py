@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -31,17 +32,8 @@ from netdyno.store import read, schema
 ListingRow = dict[str, object]
 
 
-def list_servers() -> list[ListingRow]:
-    """List every server contestant, available or not."""
-    return _list_contestants("server")
-
-
-def list_clients() -> list[ListingRow]:
-    """List every client contestant, available or not."""
-    return _list_contestants("client")
-
-
-def _list_contestants(kind: ContestantKind) -> list[ListingRow]:
+def list_contestants(kind: ContestantKind) -> list[ListingRow]:
+    """List every contestant of a kind, available or not."""
     return [
         {
             "name": contestant.name,
@@ -231,8 +223,8 @@ def list_audits() -> list[ListingRow]:
 
 
 LISTS: Mapping[str, Callable[[], list[ListingRow]]] = {
-    "servers": list_servers,
-    "clients": list_clients,
+    "servers": partial(list_contestants, "server"),
+    "clients": partial(list_contestants, "client"),
     "code": list_code,
     "workloads": list_workloads,
     "experiments": list_experiments,
