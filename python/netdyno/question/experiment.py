@@ -184,9 +184,7 @@ def _prefix_names(value: T, study: str) -> T:
     if not isinstance(value, msgspec.Struct):
         return value
     fields = {name: _prefix_names(getattr(value, name), study) for name in value.__struct_fields__}
-    if isinstance(value, Cells):
-        fields["scenario"] = f"{study}: {value.scenario}"
-    if isinstance(value, Flip):
+    if isinstance(value, Cells | Flip):
         fields["scenario"] = f"{study}: {value.scenario}"
     if isinstance(value, Figure):
         fields["title"] = f"{study}: {value.title}"
