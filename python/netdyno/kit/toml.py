@@ -32,19 +32,19 @@ def parse_table(text: str, where: str) -> dict[str, object]:
         raise UserError(f"{where}: not valid TOML: {error}") from error
     except RecursionError as error:
         raise UserError(f"{where}: not valid TOML: its values are nested too deeply") from error
-    for key, values in _list_lists(table):
-        if len(values) > MOST_LISTED:
+    for key, values in walk(table):
+        if isinstance(values, list) and len(values) > MOST_LISTED:
             raise UserError(f"{where}: key {key!r}: a list of {len(values)}; at most {MOST_LISTED} are possible")
     return table
 
 
-def _list_lists(table: dict[str, object]) -> Iterator[tuple[str, list[object]]]:
-    """Yield the lists in a table, and in those within it, each with its key."""
-    waiting: list[tuple[str, object]] = list(table.items())
+def walk(value: object) -> Iterator[tuple[str, object]]:
+    """Yield a value and all those in its tables and lists, each with the key of its table, empty where it has none."""
+    waiting = [("", value)]
     while waiting:
         key, value = waiting.pop()
+        yield key, value
         if isinstance(value, dict):
             waiting += value.items()
-        elif isinstance(value, list):
-            yield key, value
+        elif isinstance(value, list | tuple):
             waiting += ((key, inner) for inner in value)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from netdyno.kit.errors import UserError, did_you_mean
+from netdyno.kit.toml import walk
 from netdyno.model import outcomes
 from netdyno.model.base import MOST, type_level
 from netdyno.model.contestant import About
@@ -205,13 +206,14 @@ def check_experiment(experiment: Experiment) -> None:
     stored = msgspec.to_builtins(experiment)
     check_numbers({key: value for key, value in stored.items() if key != "seed"})
     names = {scenario.name for scenario in experiment.scenarios}
-    for table in _list_tables([stored["claims"], stored["figures"], stored["flips"]]):
-        _check_table(table, names)
+    for _, table in walk([stored["claims"], stored["figures"], stored["flips"]]):
+        if isinstance(table, dict):
+            _check_table(table, names)
 
 
 def check_numbers(stored: object) -> None:
     """Raise ValueError where a number in these values is beyond those of a measurement (model/base.py)."""
-    for value in _walk(stored):
+    for _, value in walk(stored):
         if isinstance(value, int | float) and not abs(value) <= MOST:
             raise ValueError(f"the number {str(value)[:30]} is not between {-MOST} and {MOST}")
 
@@ -239,21 +241,3 @@ def _check_table(table: Mapping[str, object], names: set[str]) -> None:
     for key in _POSITIVE if is_share else (*_POSITIVE, "threshold"):
         if isinstance(value := table.get(key), int | float) and value <= 0:
             raise ValueError(f"{key} is {value}, and must be above 0")
-
-
-def _list_tables(stored: object) -> Iterator[Mapping[str, object]]:
-    for value in _walk(stored):
-        if isinstance(value, dict):
-            yield value
-
-
-def _walk(stored: object) -> Iterator[object]:
-    """Yield a value and all those in it."""
-    waiting = [stored]
-    while waiting:
-        value = waiting.pop()
-        yield value
-        if isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, list | tuple):
-            waiting += value
