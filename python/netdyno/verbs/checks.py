@@ -58,7 +58,7 @@ CheckStage = tuple[CheckStep, ...]
 """Steps that run at the same time: they wait more than they work, or work while the others wait."""
 
 
-def plan_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[CheckStage]:
+def plan_stages(build: Path, pytest_arguments: Sequence[str]) -> list[CheckStage]:
     """Return everything that `netdyno test` runs, in order. Tests that need the machine for themselves come last, one
     at a time, and before them those that need most of it, a few at a time. Marks in the tests put each into one of the
     three steps."""
@@ -71,18 +71,15 @@ def plan_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT)
 
     return [
         (_make_cpp_test_step(build), _make_collection_step(), *_make_fast_lint_steps()),
-        (
-            side_by_side("Python, conformance and browser tests", "shared", 4 * _count_cores()),
-            *_make_slow_lint_steps(root),
-        ),
+        (side_by_side("Python, conformance and browser tests", "shared", 4 * _count_cores()), *_make_slow_lint_steps()),
         (side_by_side("tests of a calm machine", "calm", 2 * _count_cores()),),
         (_step_with_retry("tests of a quiet machine", ("--machine", "quiet", *pytest_arguments)),),
     ]
 
 
-def plan_attack_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[CheckStage]:
+def plan_attack_stages(build: Path, pytest_arguments: Sequence[str]) -> list[CheckStage]:
     """Return what `netdyno test --attack` runs: the attacks with all of their seeds."""
-    del build, root
+    del build
     return [
         (
             _make_pytest_step(
@@ -92,13 +89,13 @@ def plan_attack_stages(build: Path, pytest_arguments: Sequence[str], root: Path 
     ]
 
 
-def plan_quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[CheckStage]:
+def plan_quick_stages(build: Path, pytest_arguments: Sequence[str]) -> list[CheckStage]:
     """Return what `netdyno test --quick` runs: units, the architecture, lint, and the tests of the contract marked
     quick."""
     tests = _make_pytest_step(
         "quick tests", *_QUICK, "-m", "quick", *_choose_xdist_options(_count_cores() + 1), *pytest_arguments
     )
-    return [(_make_cpp_test_step(build), *_make_fast_lint_steps(), *_make_slow_lint_steps(root)), (tests,)]
+    return [(_make_cpp_test_step(build), *_make_fast_lint_steps(), *_make_slow_lint_steps()), (tests,)]
 
 
 def _make_cpp_test_step(build: Path) -> CheckStep:
@@ -120,11 +117,12 @@ def _make_fast_lint_steps() -> CheckStage:
     )
 
 
-def _make_slow_lint_steps(root: Path) -> CheckStage:
-    sources = list_cpp_sources(root)
+def _make_slow_lint_steps() -> CheckStage:
     program = str(Path(sysconfig.get_path("scripts")) / "clang-format")  # the locked one: releases format differently
-    formats = (CheckStep("clang-format", (program, "--dry-run", "--Werror", *sources)),) if sources else ()
-    return (CheckStep("mypy", (sys.executable, "-m", "mypy")), *formats)
+    return (
+        CheckStep("mypy", (sys.executable, "-m", "mypy")),
+        CheckStep("clang-format", (program, "--dry-run", "--Werror", *list_cpp_sources())),
+    )
 
 
 def _make_pytest_step(name: str, *arguments: str) -> CheckStep:
