@@ -26,9 +26,10 @@ from netdyno.model.experiment import Experiment, Gate
 from netdyno.model.observation import ForeignLoad
 from netdyno.present.terminal.console import open_for_sentences
 from netdyno.question.contestants import trees
+from netdyno.verbs import own_servers
 from netdyno.verbs import run as run_command
 from netdyno.verbs.flags import GivenOptions
-from netdyno.verbs.own_servers import NO_SERVERS, OwnServers, select_requests, select_settings
+from netdyno.verbs.own_servers import OwnServers
 from netdyno.verbs.run import RunRequest
 
 if TYPE_CHECKING:  # statistics are heavy, and wait until the trials are over
@@ -119,10 +120,7 @@ def _run(request: GateRequest, argv: Sequence[str]) -> int:
                 trees.rename_server(contestant, name)
                 for contestant, name in zip(contestants_of_trees, (BEFORE, AFTER), strict=True)
             )
-            no_servers = msgspec.structs.replace(
-                NO_SERVERS, requests=select_requests(request.given), settings=select_settings(request.given)
-            )
-            return decide(_build_run_request(request, no_servers, renamed), request, argv)
+            return decide(_build_run_request(request, own_servers.describe(request.given), renamed), request, argv)
         if trees.TREE not in (request.server or ""):
             raise UserError(
                 f"--server {request.server!r} would start one program twice: write {trees.TREE} where it needs the "
@@ -135,13 +133,8 @@ def _run(request: GateRequest, argv: Sequence[str]) -> int:
 
 
 def _build_own_servers(request: GateRequest, before: str, after: str) -> OwnServers:
-    return OwnServers(
-        commands=(before, after),
-        names=(BEFORE, AFTER),
-        workload=request.workload,
-        requests=select_requests(request.given),
-        settings=select_settings(request.given),
-    )
+    sent = own_servers.describe(request.given, request.workload)
+    return msgspec.structs.replace(sent, commands=(before, after), names=(BEFORE, AFTER))
 
 
 def _build_run_request(request: GateRequest, own: OwnServers, others: tuple[Contestant, ...] = ()) -> RunRequest:

@@ -85,6 +85,9 @@ NO_SERVERS = OwnServers()
 
 def describe(given: GivenOptions, workload: str | None = None) -> OwnServers:
     """Return the servers that the options NAMING and SENDING of a command line describe."""
+    settings = {name: value for name, value in given.items() if name in OWN_SETTINGS}
+    if "directory" in settings:
+        settings["directory"] = str(Path(settings["directory"]).resolve())
     return OwnServers(
         commands=given.get("server", ()),
         addresses=given.get("address", ()),
@@ -92,20 +95,9 @@ def describe(given: GivenOptions, workload: str | None = None) -> OwnServers:
         knobs=given.get("vary", ()),
         workload=workload,
         may_be_loaded=given.get(own.MAY_LOAD, False),
-        requests=select_requests(given),
-        settings=select_settings(given),
+        requests=insert_files({name: value for name, value in given.items() if name in REQUESTS}, "--"),
+        settings=settings,
     )
-
-
-def select_requests(given: GivenOptions) -> GivenOptions:
-    """Return the options of `given` that say what is requested."""
-    return insert_files({name: value for name, value in given.items() if name in REQUESTS}, "--")
-
-
-def select_settings(given: GivenOptions) -> GivenOptions:
-    """Return the options of `given` that say how one's own servers are started and reached."""
-    chosen = {name: value for name, value in given.items() if name in OWN_SETTINGS}
-    return chosen | ({"directory": str(Path(chosen["directory"]).resolve())} if "directory" in chosen else {})
 
 
 def has_servers(description: OwnServers) -> bool:
