@@ -15,7 +15,7 @@ from netdyno.measure.machine import perf
 from netdyno.measure.machine.perf import PREEMPTED
 from netdyno.model.profile import Stack
 from netdyno.verbs import profile
-from netdyno.verbs.own_servers import OwnServers
+from netdyno.verbs.own_servers import OwnServers, ServersRequest
 from tests.support.fixtures import FAKES
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.calm, pytest.mark.long]
@@ -53,7 +53,7 @@ def in_function(stacks: dict[Stack, int], name: str) -> int:
     return sum(amount for stack, amount in stacks.items() if name in stack)
 
 
-def profile_undisturbed(request: profile.ProfileRequest, capsys: pytest.CaptureFixture[str]) -> Any:
+def profile_undisturbed(request: ServersRequest, capsys: pytest.CaptureFixture[str]) -> Any:
     """Return the profile as JSON; one that the machine disturbed is retried."""
     for _ in range(TRIES):
         code, printed = profile.run(request), capsys.readouterr().out
@@ -68,7 +68,7 @@ def test_a_copy_is_in_what_is_computed_and_a_sleep_in_what_is_waited_for(
 ) -> None:
     levels = {"connections": 4, "size": 64, "warmup": 0.1, "duration": 0.4}
     commands = (f"{program} {{port}}", f"{program} {{port}} planted")
-    request = profile.ProfileRequest(
+    request = ServersRequest(
         servers=(),
         own=OwnServers(commands=commands, names=("plain", "planted")),
         given=levels,
@@ -107,8 +107,8 @@ def in_openssl(stacks: dict[Stack, int]) -> float:
 OPENSSL = r"SSL_|EVP_|\[lib(ssl|crypto)\."
 
 
-def request_reactor(results: Path, **options: object) -> profile.ProfileRequest:
-    return profile.ProfileRequest(servers=("epoll-reactor",), given=options, results=results, as_json=True)
+def request_reactor(results: Path, **options: object) -> ServersRequest:
+    return ServersRequest(servers=("epoll-reactor",), given=options, results=results, as_json=True)
 
 
 @pytest.mark.parametrize(("tls", "least", "most"), [("off", 0.0, 0.0), ("on", 0.02, 0.9)])

@@ -48,7 +48,8 @@ from netdyno.question.contestants import contestants
 from netdyno.store import read
 from netdyno.store.schema import FILE_NAME
 from netdyno.verbs import run as run_command
-from netdyno.verbs.capacity_plan import CapacityRequest, narrow, plan_searches
+from netdyno.verbs.capacity_plan import narrow, plan_searches
+from netdyno.verbs.own_servers import ServersRequest
 
 USUAL_STEPS = (16, 46)
 """The steps without noise and with the most that was tried (docs/adr/capacity.md)."""
@@ -94,7 +95,7 @@ class StepDisplay:
         self._console.print(text, markup=False)
 
 
-def run(request: CapacityRequest, argv: Sequence[str]) -> int:
+def run(request: ServersRequest, argv: Sequence[str]) -> int:
     """Search for the capacity of each server, in turn. Return 0 with all answers, 1 where one has none, 128 +
     signal when interrupted. Raises UserError."""
     build = build_dir()
@@ -120,7 +121,7 @@ def is_answered(answer: Answer) -> bool:
 
 
 def _search_all(
-    request: CapacityRequest,
+    request: ServersRequest,
     experiment: Experiment,
     servers: Sequence[Contestant],
     console: Console,
@@ -151,7 +152,7 @@ def _search_all(
 
 
 def _search(
-    request: CapacityRequest,
+    request: ServersRequest,
     experiment: Experiment,
     server: Contestant,
     prepared: PreparedSearch,
@@ -288,7 +289,7 @@ def _list_costs(search: CompletedSearch) -> tuple[str, ...]:
     )
 
 
-def _encode_search(request: CapacityRequest, search: CompletedSearch) -> dict[str, object]:
+def _encode_search(request: ServersRequest, search: CompletedSearch) -> dict[str, object]:
     answer = search.answer
     return {
         "run_id": search.run_id,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -16,14 +15,13 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import CapacityPlan, Experiment
 from netdyno.model.objective import Objective
 from netdyno.model.objective import parse as parse_objective
-from netdyno.model.observation import ForeignLoad
 from netdyno.present.prose.capacity import format_rate
 from netdyno.question import scenarios
 from netdyno.question.capacity import CAPACITY, RATE, SEARCH, to_level
 from netdyno.question.contestants import contestants
 from netdyno.verbs import own_servers
 from netdyno.verbs.flags import GivenOptions, select_fields
-from netdyno.verbs.own_servers import NO_SERVERS, OwnServers
+from netdyno.verbs.own_servers import ServersRequest
 
 DEFAULT_START_HZ = 1000.0
 START_SHARE = 0.5
@@ -31,19 +29,7 @@ START_SHARE = 0.5
 then holds at the start of most searches, and few steps are far from the answer."""
 
 
-class CapacityRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of `netdyno capacity`: servers by name, and the user's own; `given` has a value for each option of
-    SEARCH that has one."""
-
-    servers: tuple[str, ...]
-    own: OwnServers = NO_SERVERS
-    given: GivenOptions
-    results: Path
-    as_json: bool
-    foreign_load: ForeignLoad
-
-
-def plan_searches(request: CapacityRequest, known: Sequence[Contestant]) -> tuple[Experiment, tuple[Contestant, ...]]:
+def plan_searches(request: ServersRequest, known: Sequence[Contestant]) -> tuple[Experiment, tuple[Contestant, ...]]:
     """Return the searches as one experiment with all servers, and the servers. Raises UserError."""
     workload = request.given.get("workload") if own_servers.has_servers(request.own) else None
     own = own_servers.resolve(

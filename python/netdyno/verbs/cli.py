@@ -318,7 +318,7 @@ def profile(
     """Show where a server spends its time, or where two differ: what they compute, and what they wait for."""
     from netdyno.verbs import profile as command
 
-    request = command.ProfileRequest(
+    request = own_servers.ServersRequest(
         servers=tuple(servers or ()),
         own=own_servers.describe({name: value for name, value in given.items() if name != "tls"}),
         given=given,
@@ -504,9 +504,8 @@ def capacity(
 ) -> int:
     """Find the highest rate at which a server meets an objective; search for several one by one, and compare them."""
     from netdyno.verbs import capacity as command
-    from netdyno.verbs.capacity_plan import CapacityRequest
 
-    request = CapacityRequest(
+    request = own_servers.ServersRequest(
         servers=tuple(servers or ()),
         own=own_servers.describe(given),
         given=given,

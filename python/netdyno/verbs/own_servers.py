@@ -17,6 +17,7 @@ from netdyno.kit.errors import UserError
 from netdyno.model import own_requests
 from netdyno.model.contestant import OWN_SETTINGS, Contestant, Own
 from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.observation import ForeignLoad
 from netdyno.model.options import REQUESTS
 from netdyno.model.own_requests import BYTES, SWITCH
 from netdyno.model.values import NAMES, Option
@@ -81,6 +82,18 @@ class OwnServers(msgspec.Struct, frozen=True):
 
 
 NO_SERVERS = OwnServers()
+
+
+class ServersRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The request of a verb that measures servers: these by name, and the user's own; `given` has a value for each
+    option of the verb that has one."""
+
+    servers: tuple[str, ...]
+    own: OwnServers = NO_SERVERS
+    given: GivenOptions
+    results: Path
+    as_json: bool
+    foreign_load: ForeignLoad = "count"
 
 
 def describe(given: GivenOptions, workload: str | None = None) -> OwnServers:

@@ -33,25 +33,14 @@ from netdyno.question.plan import Cell
 from netdyno.store import profiles
 from netdyno.verbs import own_servers
 from netdyno.verbs.flags import GivenOptions, select_fields
-from netdyno.verbs.own_servers import NO_SERVERS, OwnServers
+from netdyno.verbs.own_servers import ServersRequest
 
 MOST_SERVERS = 2
 LEAST_WINDOW_S = 1.0
 """The least window of a profile beside a run, because the run's own windows may be too short to show much."""
 
 
-class ProfileRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of `netdyno profile`: servers by name, and the user's own; `given` has a value for each option of
-    PROFILED that has one."""
-
-    servers: tuple[str, ...]
-    own: OwnServers = NO_SERVERS
-    given: GivenOptions
-    results: Path
-    as_json: bool
-
-
-def run(request: ProfileRequest) -> int:
+def run(request: ServersRequest) -> int:
     """Profile the servers. Return 0 where each has a profile, 1 where one is missing, 128 + signal when interrupted."""
     build = build_dir()
     servers = _find_servers(request, build)
@@ -63,7 +52,9 @@ def run(request: ProfileRequest) -> int:
     _, folder = preparation.create_folder(request.results, "profile-" + "-".join(server.name for server in ready)[:100])
     with preparation.discard_if_refused(folder):
         context, _ = preparation.set_up(
-            RunSetup(experiment=experiment, servers=ready, build=build, folder=folder, foreign_load="count")
+            RunSetup(
+                experiment=experiment, servers=ready, build=build, folder=folder, foreign_load=request.foreign_load
+            )
         )
         first = first_requests.check(experiment, {server.name: server for server in ready}, context)
     (scenario,) = first.experiment.scenarios
@@ -96,7 +87,7 @@ def build_scenario(values: GivenOptions, servers: Sequence[Contestant]) -> Scena
     return scenarios.build("profile", select_fields(PROFILED, values) | load_fields, has_depth="depth" in values)
 
 
-def _find_servers(request: ProfileRequest, build: Path) -> list[Contestant]:
+def _find_servers(request: ServersRequest, build: Path) -> list[Contestant]:
     if request.own.addresses:
         raise UserError(
             "--address: an already running server is not profiled, because that would slow it down for others"
