@@ -15,17 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peer_programs import MEMCACHED_KEY, MEMCACHED_VALUE, REDIS_KEY, REDIS_VALUE
-from serving import SERVER_CORE, pin_to_core, start_server
+from serving import SERVER_CORE, RunningServer, pin_to_core, start_server
 
 PATIENCE_S = 10
-
-
-@dataclass(frozen=True)
-class Up:
-    """A server that listens. `pid` leads a process group of its own."""
-
-    url: str
-    pid: int
 
 
 @dataclass(frozen=True)
@@ -33,7 +25,7 @@ class PeerServer:
     name: str
     needs: str  # the program that must be there; empty: the project's own
     how: str  # to get it
-    start: Callable[[Path, Path], Iterator[Up]]  # of a folder of its own and the project's build
+    start: Callable[[Path, Path], Iterator[RunningServer]]  # of a folder of its own and the project's build
     speaks: str = "http"
 
 
@@ -76,10 +68,10 @@ def find_free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def serve_our_http(_: Path, build: Path) -> Iterator[Up]:
+def serve_our_http(_: Path, build: Path) -> Iterator[RunningServer]:
     program = str(build / "servers/epoll-reactor")
     with start_server([*pin_to_core(SERVER_CORE), program, "--workload", "http"]) as served:
-        yield Up(f"http://{served.url.removeprefix('tcp://')}/{'x' * 63}", served.pid)
+        yield RunningServer(f"http://{served.url.removeprefix('tcp://')}/{'x' * 63}", served.pid)
 
 
 _NGINX = """daemon off;
@@ -99,7 +91,7 @@ http {{
 """
 
 
-def _serve_nginx(folder: Path, location: str, path: str) -> Iterator[Up]:
+def _serve_nginx(folder: Path, location: str, path: str) -> Iterator[RunningServer]:
     """Serve with nginx's defaults (one worker, 1,000 requests a connection), without the access log, which fills
     disks."""
     port = find_free_port()
@@ -107,41 +99,41 @@ def _serve_nginx(folder: Path, location: str, path: str) -> Iterator[Up]:
     user = "user root;" if os.geteuid() == 0 else ""  # else its worker may not read the folder
     settings.write_text(_NGINX.format(folder=folder, port=port, what=location, user=user))
     with group(["nginx", "-p", str(folder), "-c", str(settings), "-e", str(folder / "error.log")], port) as pid:
-        yield Up(f"http://127.0.0.1:{port}{path}", pid)
+        yield RunningServer(f"http://127.0.0.1:{port}{path}", pid)
 
 
-def serve_nginx_reply(folder: Path, _: Path) -> Iterator[Up]:
+def serve_nginx_reply(folder: Path, _: Path) -> Iterator[RunningServer]:
     yield from _serve_nginx(folder, 'location / { return 200 "Hello\\n"; }', "/")
 
 
-def serve_nginx_file(folder: Path, _: Path) -> Iterator[Up]:
+def serve_nginx_file(folder: Path, _: Path) -> Iterator[RunningServer]:
     (folder / "file.bin").write_bytes(b"x" * (16 << 10))
     yield from _serve_nginx(folder, f"root {folder};", "/file.bin")
 
 
-def serve_python_http(folder: Path, _: Path) -> Iterator[Up]:
+def serve_python_http(folder: Path, _: Path) -> Iterator[RunningServer]:
     port = find_free_port()
     (folder / "file.txt").write_text("Hello\n")
     options = ["--bind", "127.0.0.1", "--directory", str(folder)]
     with group([sys.executable, "-m", "http.server", str(port), *options], port) as pid:
-        yield Up(f"http://127.0.0.1:{port}/file.txt", pid)
+        yield RunningServer(f"http://127.0.0.1:{port}/file.txt", pid)
 
 
-def serve_redis(folder: Path, _: Path) -> Iterator[Up]:
+def serve_redis(folder: Path, _: Path) -> Iterator[RunningServer]:
     port = find_free_port()
     with group(
         ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(folder)], port
     ) as pid:
         say(port, f"SET {REDIS_KEY} {REDIS_VALUE}\r\n", "+OK")
-        yield Up(f"redis://127.0.0.1:{port}", pid)
+        yield RunningServer(f"redis://127.0.0.1:{port}", pid)
 
 
-def serve_memcached(_: Path, __: Path) -> Iterator[Up]:
+def serve_memcached(_: Path, __: Path) -> Iterator[RunningServer]:
     port = find_free_port()
     user = ["-u", "root"] if os.geteuid() == 0 else []
     with group(["memcached", "-l", "127.0.0.1", "-p", str(port), *user], port) as pid:
         say(port, f"set {MEMCACHED_KEY} 0 0 {len(MEMCACHED_VALUE)}\r\n{MEMCACHED_VALUE}\r\n", "STORED")
-        yield Up(f"memcached://127.0.0.1:{port}", pid)
+        yield RunningServer(f"memcached://127.0.0.1:{port}", pid)
 
 
 def say(port: int, request: str, expected_reply: str) -> None:
@@ -164,7 +156,7 @@ SERVERS = (
 
 
 @contextmanager
-def run_server(server: PeerServer, folder: Path, build: Path) -> Iterator[Up]:
+def run_server(server: PeerServer, folder: Path, build: Path) -> Iterator[RunningServer]:
     """Run a fresh server in a folder of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     yield from server.start(folder, build)

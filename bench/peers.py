@@ -39,8 +39,8 @@ from pathlib import Path
 from typing import Any
 
 from peer_programs import OURS, PEERS, Peer, PeerFigures, Task, UnreadableError, find_program
-from peer_servers import OUR_HTTP, SERVERS, PeerServer, Up, run_server
-from serving import LOAD_CORE, ROOT, pin_to_core
+from peer_servers import OUR_HTTP, SERVERS, PeerServer, run_server
+from serving import LOAD_CORE, ROOT, RunningServer, pin_to_core
 
 sys.path.insert(0, str(ROOT / "python"))
 from netdyno.kit import quantities, units
@@ -203,7 +203,7 @@ def run_to_end(command: Sequence[str], most_s: float, folder: Path) -> Ended:
 class Stall(threading.Thread):
     """Stops a server for a while in the middle of a window. `lasted_s` is the time for which it stood still."""
 
-    def __init__(self, up: Up, case: PeerCase) -> None:
+    def __init__(self, up: RunningServer, case: PeerCase) -> None:
         super().__init__(daemon=True)
         self._up, self._case = up, case
         self.lasted_s = 0.0

@@ -8,22 +8,20 @@ import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVER_CORE, LOAD_CORE = 0, 1
 
 
-@dataclass
+@dataclass(frozen=True)
 class RunningServer:
-    """A running server. `totals` and `cpu_s` are set once it has ended."""
+    """A server that listens."""
 
     url: str
     pid: int
-    totals: dict[str, Any] = field(default_factory=dict)
-    cpu_s: float = 0.0
 
 
 @contextmanager
@@ -32,24 +30,15 @@ def start_server(command: Sequence[str]) -> Iterator[RunningServer]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
-            served = RunningServer(_read_line(server.stdout, command)["endpoint"], server.pid)
-            yield served
+            line = server.stdout.readline()
+            if not line:
+                raise RuntimeError(f"{command[0]} ended before it was ready")
+            yield RunningServer(json.loads(line)["endpoint"], server.pid)
             server.terminate()
-            last_line = server.stdout.readline()
-            served.totals = json.loads(last_line) if last_line else {}
-            _, status, usage = os.wait4(server.pid, 0)
-            server.returncode = os.waitstatus_to_exitcode(status)
-            served.cpu_s = usage.ru_utime + usage.ru_stime
+            server.wait()
         finally:
             if server.returncode is None:
                 server.kill()
-
-
-def _read_line(stdout: IO[str], command: Sequence[str]) -> Any:
-    line = stdout.readline()
-    if not line:
-        raise RuntimeError(f"{command[0]} ended before it was ready")
-    return json.loads(line)
 
 
 def pin_to_core(core: int, *, realtime: bool = False) -> list[str]:
