@@ -445,7 +445,7 @@ def test_a_pause_of_the_machine_is_no_fault_of_constant_arrivals() -> None:
 def test_the_achieved_rate_is_that_of_arrivals() -> None:
     def judged(arrived: int, sent: int) -> dict[str, bool]:
         span = done(arrived=arrived, arrivals_span_ns=4 * SECOND)
-        return verdicts(cases.score_rate(loaded([1.0] * sent), span))
+        return verdicts(cases.score_rates(loaded([1.0] * sent), span))
 
     assert judged(4001, 4000) == {"arrived": True, "said to be sent": True}
     assert judged(3601, 4000) == {"arrived": False, "said to be sent": False}  # says what it was asked for

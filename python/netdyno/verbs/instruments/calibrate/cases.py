@@ -20,12 +20,12 @@ from netdyno.verbs.instruments.calibrate.scores import (
     read_percentile,
     score_count,
     score_part,
+    score_rate,
     score_time,
 )
 
 STALL_S = 1.0
 STALLED_PERCENTILES = ("p90", "p99", "p99.9")
-RATE_BOUND = 0.01
 SUMS = 50_000
 KEPT_SHORT_DELAY = 0.1
 """A server that asks the clock all the while keeps a delay of 50 us; 5 us are some of its loop's turns."""
@@ -163,18 +163,14 @@ def score_messages(load: LoadResult, done: ServerTotals) -> tuple[CalibrationSco
     )
 
 
-def score_rate(load: LoadResult, done: ServerTotals) -> tuple[CalibrationScore, ...]:
+def score_rates(load: LoadResult, done: ServerTotals) -> tuple[CalibrationScore, ...]:
     """Score the rate at which messages came to the server, and the rate that the generator reports."""
     requested_hz = load.plan.rate_hz or 0.0
     arrived_hz = 1e9 * (done.arrived - 1) / done.arrivals_span_ns if done.arrivals_span_ns else 0.0
     reported_hz = load.requests.sent / load.plan.duration_s
     return (
-        CalibrationScore(
-            name="arrived", unit="hz", rule="within", truth=requested_hz, measured=arrived_hz, bound=RATE_BOUND
-        ),
-        CalibrationScore(
-            name="said to be sent", unit="hz", rule="within", truth=arrived_hz, measured=reported_hz, bound=RATE_BOUND
-        ),
+        score_rate("arrived", requested_hz, arrived_hz),
+        score_rate("said to be sent", arrived_hz, reported_hz),
     )
 
 
@@ -278,7 +274,7 @@ CASES = (
         program="calibration-udp",
         workload="echo",
     ),
-    CalibrationCase("rate", "5000 messages a second", (), _format_open_load(20, 5000, "2s"), score_rate),
+    CalibrationCase("rate", "5000 messages a second", (), _format_open_load(20, 5000, "2s"), score_rates),
     CalibrationCase(
         "Poisson arrivals",
         "250 messages a second at random times",

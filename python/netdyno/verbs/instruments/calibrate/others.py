@@ -19,8 +19,8 @@ from netdyno.kit.errors import UserError, check_keys, did_you_mean
 from netdyno.kit.files import read_given
 from netdyno.kit.units import parse_duration
 from netdyno.verbs.instruments.calibrate import truths
-from netdyno.verbs.instruments.calibrate.cases import RATE_BOUND, STALL_S, STALLED_PERCENTILES
-from netdyno.verbs.instruments.calibrate.scores import QUANTILES, CalibrationScore, score_time
+from netdyno.verbs.instruments.calibrate.cases import STALL_S, STALLED_PERCENTILES
+from netdyno.verbs.instruments.calibrate.scores import QUANTILES, CalibrationScore, score_rate, score_time
 
 KINDS = ("wrk", "wrk2")
 _PERCENTILE = re.compile(r"^\s*(?P<percent>\d+(?:\.\d+)?)%\s+(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s|m|h)\s*$")
@@ -120,16 +120,7 @@ def score(name: str, figures: ToolFigures, stall_s: float, requested_hz: float |
     if not scores:
         raise UserError(f"--other {name}: no percentile shows a stall of {stall_s:g} s in {figures.window_s:.3g} s")
     if requested_hz is not None:
-        scores.append(
-            CalibrationScore(
-                name="rate: arrived",
-                unit="hz",
-                rule="within",
-                truth=requested_hz,
-                measured=figures.rate_hz,
-                bound=RATE_BOUND,
-            )
-        )
+        scores.append(score_rate("rate: arrived", requested_hz, figures.rate_hz))
     return Other(name, tuple(scores))
 
 

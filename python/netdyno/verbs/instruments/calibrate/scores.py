@@ -15,6 +15,7 @@ Rule = Literal["within", "exactly", "at most", "at least", "stated", "part"]
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 WITHIN = 0.02
 """The largest relative error of a time."""
+RATE_BOUND = 0.01
 
 
 class CalibrationScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +81,11 @@ def score_time(
     return CalibrationScore(
         name=name, unit="ns", rule="within", truth=truth, measured=measured, bound=bound, service=service
     )
+
+
+def score_rate(name: str, truth: float, measured: float) -> CalibrationScore:
+    """The score of a rate."""
+    return CalibrationScore(name=name, unit="hz", rule="within", truth=truth, measured=measured, bound=RATE_BOUND)
 
 
 def score_part(name: str, delay: float, measured: float, most: float | None = None) -> CalibrationScore:
