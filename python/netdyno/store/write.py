@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -65,8 +65,7 @@ class Store:
     def add(self, trial: Trial) -> None:
         """Store one trial; it is on the disk when this returns."""
         row = (trial.block, trial.position, trial.attempt, trial.status, trial.reason, _json(trial))
-        with _report_failures():
-            self._connection.execute("INSERT INTO trial VALUES (?, ?, ?, ?, ?, ?)", row)
+        self._write("INSERT INTO trial VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def extend(self, cells: Iterable[Cell], experiment: Experiment | None = None) -> None:
         """Append cells to the plan, and replace the experiment if they change it: all of it or nothing. It is on the
@@ -79,13 +78,11 @@ class Store:
 
     def record(self, environment: Mapping[str, object]) -> None:
         """Replace the recorded environment."""
-        with _report_failures():
-            self._connection.execute("UPDATE run SET environment = ?", (_json(environment),))
+        self._write("UPDATE run SET environment = ?", (_json(environment),))
 
     def add_traced(self, traced: Traced) -> None:
         """Store a traced server beside the trials; it is on the disk when this returns."""
-        with _report_failures():
-            self._connection.execute("INSERT INTO traced (traced) VALUES (?)", (_json(traced),))
+        self._write("INSERT INTO traced (traced) VALUES (?)", (_json(traced),))
 
     def revise(self, trials: Sequence[Trial]) -> None:
         """Replace stored trials by the same trials as judged later: all of them, or none where it is interrupted. They
@@ -102,8 +99,11 @@ class Store:
 
     def finish(self, finished_at: str) -> None:
         """Note that the run came to its end."""
+        self._write("UPDATE run SET finished_at = ?", (finished_at,))
+
+    def _write(self, statement: str, values: Sequence[Any]) -> None:
         with _report_failures():
-            self._connection.execute("UPDATE run SET finished_at = ?", (finished_at,))
+            self._connection.execute(statement, values)
 
     def close(self) -> None:
         self._connection.close()
