@@ -39,7 +39,7 @@ def test_every_audit_in_cpp_fails_by_a_fault_there_or_has_a_twin_here() -> None:
 
 
 def test_every_audit_is_listed_once_and_no_other() -> None:
-    listed = [row["audit"] for row in listing.list_audits()]
+    listed = [str(row["audit"]) for row in listing.list_audits()]
     assert sorted(listed) == sorted(audit_names.of_harness() | audit_names.of_cpp())
 
 
