@@ -43,6 +43,8 @@ WHERE_POSSIBLE = ("threads", "application-tick", *SOME_TRANSPORTS_OPTIONS)
 """The options that only some servers have, and that a comparison may leave to each. It may not so leave what else a
 manifest names: without it the work is another."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
+MOST_PATH = 16_000
+"""Bytes of a request's path, as servers refuse a longer head (protocol/WIRE.md)."""
 ASKS_BACKEND = ("rpc", "http")
 """The workloads whose requests can ask a backend."""
 ASKS_FOR_TIME = ("rpc", *OF_FRAMEWORKS)
@@ -252,6 +254,15 @@ def _list_message_rules(cell: Settings) -> Rules:
     rules[""] = {
         f"key 'size': {cell.size} bytes; a message of {cell.workload!r} has at least {least_size}": (
             cell.size < least_size
+        ),
+        f"key 'size': {cell.size} bytes; the path of a request of 'http' has at most {MOST_PATH}": (
+            cell.workload == "http" and cell.size > MOST_PATH
+        ),
+        f"key 'size': {cell.size} bytes; a reply of {cell.workload!r} has at most 1 MiB": (
+            cell.workload in OF_FRAMEWORKS and cell.size > 1 << 20
+        ),
+        "key 'write-mode': 'split': a message of 'grpc' leaves whole": (
+            cell.workload == "grpc" and cell.write_mode == "split"
         ),
         f"key 'service-time': a request of 'rpc', 'web' or 'grpc' can ask for one, {cell.workload!r} cannot": (
             cell.service_time_s > 0 and cannot_ask
