@@ -134,7 +134,7 @@ def start_burner(core: int, seed: int, bound_s: float, *, realtime: bool) -> Ite
         Process(command, [core], output, name=name, talks=True, realtime=realtime, priority=PRIORITY) as burner,
     ):
         if burner.lines().wait_line(time.monotonic() + PATIENCE_S) is None:
-            raise TrialError(f"the {name} did not begin within {PATIENCE_S:g} s{burner.read_last_line()}")
+            raise TrialError(f"the {name} did not begin within {PATIENCE_S:g} s{burner.read_reason()}")
         yield burner
 
 

@@ -98,7 +98,7 @@ def test_a_wait_ends_at_its_deadline_or_with_the_process(tmp_path: Path) -> None
         with Process(["sh", "-c", "echo sorry; exit 7"], [], output) as process:
             assert process.wait(time.monotonic() + SOON_S)
             assert process.exit_code() == 7
-            assert process.read_last_line() == ": sorry"
+            assert process.read_reason() == ": sorry"
 
 
 def test_a_program_that_is_not_there_is_a_trial_error(tmp_path: Path) -> None:
@@ -185,7 +185,66 @@ def test_last_words_are_found_at_the_end_of_a_long_log(tmp_path: Path) -> None:
         output.seek(1 << 42)
         output.write(b"and then\nit was over\n")
         (tmp_path / "out").unlink()
-        assert process.read_last_line() == ": it was over"
+        assert process.read_reason() == ": it was over"
+
+
+NODE = """/app.js:1
+const b = (function(){})(),JSON.stringify(1);
+                               ^^^^
+
+SyntaxError: Missing initializer in const declaration
+    at wrapSafe (node:internal/modules/cjs/loader:1464:18)
+
+Node.js v20.20.2
+"""
+NODE_IN_USE = """      throw er; // Unhandled 'error' event
+      ^
+
+Error: listen EADDRINUSE: address already in use 127.0.0.1:45551
+    at listenInCluster (node:net:1965:12)
+Emitted 'error' event on Server instance at:
+    at emitErrorNT (node:net:1944:8) {
+  code: 'EADDRINUSE',
+  port: 45551
+}
+
+Node.js v20.20.2
+"""
+JAVA = """Exception in thread "main" java.lang.IllegalStateException: no port
+\tat X.main(X.java:1)
+Caused by: java.io.IOException: in use
+\tat X.main(X.java:1)
+"""
+GO = """panic: runtime error: invalid memory address or nil pointer dereference
+[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x47a743]
+
+goroutine 1 [running]:
+main.f(...)
+\t/app/main.go:2
+exit status 2
+"""
+RUST = """thread 'main' (28343) panicked at /app/x.rs:1:73:
+called `Result::unwrap()` on an `Err` value: ParseIntError { kind: InvalidDigit }
+note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (NODE, "SyntaxError: Missing initializer in const declaration"),
+        (NODE_IN_USE, "Error: listen EADDRINUSE: address already in use 127.0.0.1:45551"),
+        (JAVA, "Caused by: java.io.IOException: in use"),
+        (GO, "panic: runtime error: invalid memory address or nil pointer dereference"),
+        (RUST, "called `Result::unwrap()` on an `Err` value: ParseIntError { kind: InvalidDigit }"),
+        ("cannot listen (98)\n", "cannot listen (98)"),
+        ("    only a frame\n", "only a frame"),
+    ],
+)
+def test_the_reason_for_an_end_stands_before_the_trace_of_the_stack(tmp_path: Path, output: str, reason: str) -> None:
+    with (tmp_path / "out").open("wb", buffering=0) as file, Process(["true"], [], file) as process:
+        file.write(output.encode())
+        assert process.read_reason() == f": {reason}"
 
 
 def test_an_exit_is_stated_in_words() -> None:

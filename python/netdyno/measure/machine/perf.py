@@ -180,7 +180,7 @@ def attach_recorder(
             recorder.tell("ping")
             line = LineReader(answer_reader, NAME).wait_line(time.monotonic() + ATTACH_S)
             if line is None or line.strip("\0") != "ack":
-                raise TrialError(f"{NAME} did not begin{process.read_last_line()}")
+                raise TrialError(f"{NAME} did not begin{process.read_reason()}")
             yield recorder
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import re
 import selectors
 import signal
 import struct
@@ -78,6 +79,13 @@ def describe_exit(code: int) -> str:
         return f"signal {signal.Signals(-code).name}"
     except ValueError:  # a real-time signal, of which Python names the ends only
         return f"signal SIGRTMIN+{-code - signal.SIGRTMIN}"
+
+
+_AFTER_REASON = re.compile(
+    r"\s|$|[]})]|Node\.js v|Emitted '|\[signal |goroutine \d|created by |exit status |note: |stack backtrace:"
+    r"|[\w./*()]+\(.*\)$"
+)
+"""Lines that follow the reason in Node.js, Java, Go and Rust: frames, the fields of an error, a version, a hint."""
 
 
 class Process:
@@ -192,10 +200,12 @@ class Process:
             if os.fstat(process.output.fileno()).st_size > MOST_LOG:
                 raise process._error(f"the {process.name} wrote more than {MOST_LOG >> 20} MiB to its log")
 
-    def read_last_line(self) -> str:
-        """Return the last line of its output, which mostly says why it ended, as the end of a sentence."""
+    def read_reason(self) -> str:
+        """Return the line at the end of its output that says why it ended, as the end of a sentence: the last one, or
+        the last before a trace of its stack."""
         lines = trial_log.end_of(self.output, 4096).decode("utf-8", "replace").splitlines()
-        return f": {lines[-1].strip()[:300]}" if lines else ""
+        reason = next((line for line in reversed(lines) if not _AFTER_REASON.match(line)), lines[-1] if lines else "")
+        return f": {reason.strip()[:300]}" if lines else ""
 
     def has_ended(self) -> bool:
         """Return whether it has ended; it stays unreaped, so that its process group cannot belong to another
@@ -214,13 +224,13 @@ class Process:
         """Wait until it ends, until `patience_s` after `began` (time.monotonic) at most. Raises TrialError when that is
         not enough, or the exit code is neither 0 nor in `also`."""
         if not self.wait(began + patience_s):
-            raise TrialError(f"the {self.name} did not end within {patience_s:g} s{self.read_last_line()}")
+            raise TrialError(f"the {self.name} did not end within {patience_s:g} s{self.read_reason()}")
         self.expect_success(also)
 
     def expect_success(self, also: Collection[int] = ()) -> None:
         """Reap it. Only after it has ended. Raises TrialError when its exit code is neither 0 nor in `also`."""
         if (code := self.exit_code()) != 0 and code not in also:
-            raise TrialError(f"the {self.name} ended with {describe_exit(code)}{self.read_last_line()}")
+            raise TrialError(f"the {self.name} ended with {describe_exit(code)}{self.read_reason()}")
 
     def terminate(self) -> None:
         """Ask it to end (SIGTERM)."""

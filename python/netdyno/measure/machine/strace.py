@@ -77,7 +77,7 @@ def _await_threads(pid: int, attached: Sequence[int], tracer: Process, deadline:
         if untraced.isdisjoint(attached):
             return False
         if tracer.has_ended():
-            raise TrialError(f"{NAME} may not trace here{tracer.read_last_line()}")
+            raise TrialError(f"{NAME} may not trace here{tracer.read_reason()}")
         if time.monotonic() > deadline:
             raise TrialError(f"{NAME} did not attach to all threads of the server within {ATTACH_S:g} s")
         time.sleep(0.002)

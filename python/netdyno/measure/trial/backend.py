@@ -59,7 +59,7 @@ class Backend:
         try:
             return msgspec.json.decode(line or "", type=kind)
         except UNREADABLE as error:
-            raise TrialError(f"the backend wrote no {name}{self._process.read_last_line()}") from error
+            raise TrialError(f"the backend wrote no {name}{self._process.read_reason()}") from error
 
 
 def find_program(settings: Settings) -> list[str]:

@@ -240,7 +240,7 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
             result, why = generate.check(load, cell_settings, context, log)
             if (result is None or result.messages.received == 0) and server.wait(time.monotonic() + generate.NEWS_S):
                 how = describe_exit(server.exit_code())
-                raise TrialError(f"the server ended with {how} at its first requests{server.read_last_line()}")
+                raise TrialError(f"the server ended with {how} at its first requests{server.read_reason()}")
             if result is None:
                 raise TrialError(why)
             if held := explain_held(

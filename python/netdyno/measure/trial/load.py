@@ -152,7 +152,7 @@ def make_end_error(server: Process) -> ServerError:
     """Return the error of a server that has ended. Reaps it."""
     code = server.exit_code()
     error = KilledError if code == KILLED else ServerError
-    return error(f"the server ended with {describe_exit(code)} under load{server.read_last_line()}")
+    return error(f"the server ended with {describe_exit(code)} under load{server.read_reason()}")
 
 
 WRITE_SLOWDOWN = 100

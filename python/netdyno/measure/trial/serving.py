@@ -83,9 +83,9 @@ def wait_ready(
     if line is None:
         if lines.at_end and server.wait(time.monotonic() + timeout_s):
             how = describe_exit(server.exit_code())
-            raise ServerError(f"the server ended with {how} before it was ready{server.read_last_line()}")
+            raise ServerError(f"the server ended with {how} before it was ready{server.read_reason()}")
         missing = "the server was not ready" if contestant.own else "no ready line from the server"
-        raise LateServerError(f"{missing} within {timeout_s:g} s{server.read_last_line()}")
+        raise LateServerError(f"{missing} within {timeout_s:g} s{server.read_reason()}")
     try:
         ready = msgspec.json.decode(line, type=ReadyLine)
     except UNREADABLE as error:

@@ -184,7 +184,7 @@ class SlicedLoad:
             if server.pidfd in ready:
                 raise generate.make_end_error(server)
             if self.process.pidfd in ready:
-                raise LoadOverError(f"the generator ended before its last slice{self.process.read_last_line()}")
+                raise LoadOverError(f"the generator ended before its last slice{self.process.read_reason()}")
 
     def finish(self) -> LoadResult:
         """End it, and return the result over all slices that were kept."""

@@ -23,7 +23,7 @@ class EndedServer:
     def exit_code(self) -> int:
         return -11
 
-    def read_last_line(self) -> str:
+    def read_reason(self) -> str:
         return ": last words"
 
 

@@ -30,7 +30,7 @@ class Relay:
         """End it and return its totals. Raises TrialError when it had ended before, or prints no totals."""
         if self._process.has_ended():
             how = describe_exit(self._process.exit_code())
-            raise TrialError(f"the link's relay had ended with {how}{self._process.read_last_line()}")
+            raise TrialError(f"the link's relay had ended with {how}{self._process.read_reason()}")
         began = time.monotonic()
         self._process.terminate()
         line = self._lines.wait_line(began + _END_TIMEOUT_S)
@@ -59,6 +59,6 @@ def launch_relay(command: Sequence[str], log: TrialLog, pinning: Pinning) -> Ite
     ):
         lines = process.lines()
         if lines.wait_line(time.monotonic() + _READY_TIMEOUT_S) is None:
-            reason = process.read_last_line().removeprefix(": ")
+            reason = process.read_reason().removeprefix(": ")
             raise NotAllowedError(reason or f"the link's relay was not ready within {_READY_TIMEOUT_S:g} s")
         yield Relay(process, lines)

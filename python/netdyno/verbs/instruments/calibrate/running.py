@@ -132,7 +132,7 @@ class _Totals(msgspec.Struct, frozen=True):
 def _read_line(server: Process, lines: LineReader, kind: type[_Line]) -> _Line:
     line = lines.wait_line(time.monotonic() + PATIENCE_S)
     if line is None:
-        raise TrialError(f"the {server.name} printed nothing{server.read_last_line()}")
+        raise TrialError(f"the {server.name} printed nothing{server.read_reason()}")
     try:
         return msgspec.json.decode(line, type=kind)
     except msgspec.DecodeError as error:
