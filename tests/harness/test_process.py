@@ -220,6 +220,7 @@ GO = """panic: runtime error: invalid memory address or nil pointer dereference
 
 goroutine 1 [running]:
 main.f(...)
+github.com/go-chi/chi/v5.(*Mux).ServeHTTP(0xc000123, {0x7f, 0xc0})
 \t/app/main.go:2
 exit status 2
 """
@@ -237,7 +238,13 @@ note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
         (JAVA, "Caused by: java.io.IOException: in use"),
         (GO, "panic: runtime error: invalid memory address or nil pointer dereference"),
         (RUST, "called `Result::unwrap()` on an `Err` value: ParseIntError { kind: InvalidDigit }"),
+        ("terminate called after throwing an instance of 'E'\n  what():  bind: in use\n", "what():  bind: in use"),
+        (
+            "Error: no server\n\nCaused by:\n    Address already in use (os error 98)\n",
+            "Address already in use (os error 98)",
+        ),
         ("cannot listen (98)\n", "cannot listen (98)"),
+        ("bind(127.0.0.1:80): Permission denied (13)\n", "bind(127.0.0.1:80): Permission denied (13)"),
         ("    only a frame\n", "only a frame"),
     ],
 )

@@ -710,7 +710,7 @@ def test_what_the_kernel_counts_in_a_slice_is_charged_by_the_share_of_its_measur
     of_all = MachineObservation(
         cores=1, window_s=1.0, steal_s=0.0, own_s=0.5, foreign_s=0.0, switches=0, softirq_s={0: 5.0}
     )
-    selected = contender._select_softirqs(load, of_all)
+    selected = contender._replace_softirqs(load, of_all)
     assert selected == msgspec.structs.replace(of_all, softirq_s={0: pytest.approx(0.75 * 0.4)})
 
 

@@ -97,6 +97,7 @@ def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[
         "clients speak while others connect": settings.start == "at-once",
         "clients read nothing and leave": settings.is_write_only,
         "each start needs the cores for itself": scenario.measures_start,
+        "an application's timer would be late in the slices of others": "application-tick" in settings.server,
         "each connection's mean needs a whole window": scenario.metric == "connection-spread",
         "a request takes too much of a slice": settings.longest_service_time_s > longest_s,
         "a round takes too much of a slice": settings.round_s > longest_s,

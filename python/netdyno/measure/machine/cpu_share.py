@@ -108,6 +108,18 @@ def compute_steal_s(before: str, after: str, cores: Collection[int]) -> float:
     return sum(last[core].steal_s - first[core].steal_s for core in cores if core in first and core in last)
 
 
+def replace_softirqs(
+    observed: MachineObservation, spans: Sequence[tuple[str, str]], part: float = 1.0
+) -> MachineObservation:
+    """Return an observation with the softirqs of a part of what /proc/stat counted over spans. Pure."""
+    spent_s = dict.fromkeys(observed.softirq_s, 0.0)
+    for before, after in spans:
+        first, last = parse_stat(before), parse_stat(after)
+        for core in spent_s:
+            spent_s[core] += part * (last[core].softirq_s - first[core].softirq_s)
+    return msgspec.structs.replace(observed, softirq_s=spent_s)
+
+
 class _Span(msgspec.Struct, frozen=True):
     """What was counted between two snapshots."""
 

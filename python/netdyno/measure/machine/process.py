@@ -82,10 +82,11 @@ def describe_exit(code: int) -> str:
 
 
 _AFTER_REASON = re.compile(
-    r"\s|$|[]})]|Node\.js v|Emitted '|\[signal |goroutine \d|created by |exit status |note: |stack backtrace:"
-    r"|[\w./*()]+\(.*\)$"
+    r"\s*$|\s*\^|\s+at |\s+\d+: |\s+\S+:\d+( \+0x\w+)?$|\s+(code|errno|syscall|address|port|path): |[]})]|#\d|==\d+=="
+    r"|Node\.js v|Emitted '|\[signal |goroutine \d|created by |exit status |note: |stack backtrace:"
+    r"|\S*\w\.\S*\([^:]*\)$"
 )
-"""Lines that follow the reason in Node.js, Java, Go and Rust: frames, the fields of an error, a version, a hint."""
+"""Lines that follow the reason in Node.js, Java, Go, Rust and PHP: frames, fields of an error, a version, a hint."""
 
 
 class Process:
@@ -203,7 +204,7 @@ class Process:
     def read_reason(self) -> str:
         """Return the line at the end of its output that says why it ended, as the end of a sentence: the last one, or
         the last before a trace of its stack."""
-        lines = trial_log.end_of(self.output, 4096).decode("utf-8", "replace").splitlines()
+        lines = trial_log.end_of(self.output, 65536).decode("utf-8", "replace").splitlines()
         reason = next((line for line in reversed(lines) if not _AFTER_REASON.match(line)), lines[-1] if lines else "")
         return f": {reason.strip()[:300]}" if lines else ""
 

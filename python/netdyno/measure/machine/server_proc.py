@@ -302,19 +302,25 @@ def compute_observation(
     )
 
 
-def cut(
-    whole: ServerObservation, *, part: float, cpu_s: float, window_s: float, harness_cpu_s: float
+def scale_to_part(
+    whole: ServerObservation,
+    *,
+    switches_share: float,
+    wait_share: float,
+    cpu_s: float,
+    window_s: float,
+    harness_cpu_s: float,
 ) -> ServerObservation:
-    """Return the figures of a part of the time of an observation: of its CPU seconds those that were read, of what is
-    counted its share. Pure."""
+    """Return the figures of a part of the time of an observation: the CPU seconds that were read for it, and its shares
+    of the switches and of the wait for a core. Pure."""
     user_share = whole.cpu_user_s / whole.cpu_s if whole.cpu_s else 0.0
     return msgspec.structs.replace(
         whole,
         cpu_user_s=cpu_s * user_share,
         cpu_system_s=cpu_s * (1 - user_share),
-        voluntary_switches=round(whole.voluntary_switches * part),
-        involuntary_switches=round(whole.involuntary_switches * part),
-        run_queue_wait_s=whole.run_queue_wait_s * part,
+        voluntary_switches=round(whole.voluntary_switches * switches_share),
+        involuntary_switches=round(whole.involuntary_switches * switches_share),
+        run_queue_wait_s=whole.run_queue_wait_s * wait_share,
         window_s=window_s,
         harness_cpu_s=harness_cpu_s,
     )

@@ -175,10 +175,11 @@ def compute_measured_s(
     which were not read at the part's edges, it is the part's share of the slice. Pure."""
     own_before_s = {pid: cpu.own_s for pid, cpu in before.items()}
     own_after_s = {pid: cpu.own_s for pid, cpu in after.items()}
-    outside_s = sum_own_used_s(own_before_s, at_edges.start) + sum_own_used_s(at_edges.end, own_after_s)
+    at_start = {pid: used_s for pid, used_s in at_edges.start.items() if pid in own_after_s}
+    outside_s = sum_own_used_s(own_before_s, at_start) + sum_own_used_s(at_edges.end, own_after_s)
     used_s = sum_used_s(before, after)
     of_others_s = used_s - sum_own_used_s(own_before_s, own_after_s)
-    return used_s - outside_s - of_others_s * (1 - measured_share)
+    return max(0.0, used_s - outside_s - of_others_s * (1 - measured_share))
 
 
 def sum_own_used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:

@@ -359,7 +359,8 @@ def _judge_observation(
         return audits.harness_quiet(observed), audits.unobserved()
     if outcomes.has_lost_all_connections(load):
         return audits.harness_quiet(observed), audits.observed_in_part()
-    threads_end = cell_settings.threads_end or load.connections.closed_after_reply > 0
+    closes_at_once = load.instrument is not msgspec.UNSET  # without --linger
+    threads_end = cell_settings.threads_end or load.connections.closed_after_reply > 0 or closes_at_once
     return (
         audits.harness_quiet(observed),
         audits.observation(observed, cell_settings.duration_s, threads_end=threads_end),

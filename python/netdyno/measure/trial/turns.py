@@ -292,16 +292,14 @@ class Contender:
         """Take the slice at this place of a turn; return whether it took place."""
         before, rivals_before = self.read_server_cpu(), [contender.read_cpu() for contender in rivals]
         self._charge_later(before)
-        stat, kernel = cpu_share.read_stat(), self.watch.take_kernel()
+        stat, kernel = read_core_times(), self.watch.take_kernel()
         harness_s = time.process_time()
         began_s = time.monotonic()
         event, at_edges = self._make_measured_slice(before)
         over_s = time.monotonic() - began_s - AHEAD_NS / 1e9 - self.division.length_s
         harness_s = time.process_time() - harness_s
         kernel_after = self.watch.take_kernel()
-        self._readings.append(
-            SliceReading(max(0.0, over_s), harness_s, stat, cpu_share.read_stat(), kernel, kernel_after)
-        )
+        self._readings.append(SliceReading(max(0.0, over_s), harness_s, stat, read_core_times(), kernel, kernel_after))
         after = self.read_server_cpu()
         others_s = [
             server_processes.sum_used_s(read, contender.read_cpu())
@@ -399,7 +397,7 @@ class Contender:
             *self._audit_rotation(observed),
         )
         reported = observed if self._ready.observed else None
-        machine, kernel = self._select_softirqs(self._result, turns.machine), self._count_kernel(self._result)
+        machine, kernel = self._replace_softirqs(self._result, turns.machine), self._count_kernel(self._result)
         measured = TrialMeasurements(self._result, reported, machine, kernel, None, judged)
         return self._add_slices(conclude(prepared, measured, seconds))
 
@@ -469,9 +467,10 @@ class Contender:
         measured_s, later_s = (sum(getattr(slice_, name) for slice_ in kept) for name in ("cpu_s", "later_cpu_s"))
         whole_s = sum(whole_s for whole_s, slice_ in zip(self._whole_cpu_s, self.slices, strict=True) if slice_.kept)
         cpu_s = max(measured_s + part_of_kept * later_s, part_of_kept * (whole_s + later_s) / DEAREST_BEGINNING)
-        return server_proc.cut(
+        return server_proc.scale_to_part(
             whole,
-            part=part,
+            switches_share=part,
+            wait_share=part,
             cpu_s=cpu_s,
             window_s=load.plan.duration_s,
             harness_cpu_s=sum(reading.harness_s for reading in self._read_in_kept()),
@@ -493,17 +492,10 @@ class Contender:
         setup = server_proc.increase(self._kernel_ready.counters(), self._kernel_warm.counters())
         return measured | {f"setup.{name}": value for name, value in setup.items()}
 
-    def _select_softirqs(self, load: LoadResult, machine: MachineObservation | None) -> MachineObservation | None:
+    def _replace_softirqs(self, load: LoadResult, machine: MachineObservation | None) -> MachineObservation | None:
         """Return the machine's observation, which is of all contestants' slices, with the softirqs of this one's."""
-        if machine is None:
-            return None
-        part = self._compute_measured_part(load)
-        spent_s = dict.fromkeys(machine.softirq_s, 0.0)
-        for reading in self._read_in_kept():
-            before, after = cpu_share.parse_stat(reading.stat_before), cpu_share.parse_stat(reading.stat_after)
-            for core in spent_s:
-                spent_s[core] += part * (after[core].softirq_s - before[core].softirq_s)
-        return msgspec.structs.replace(machine, softirq_s=spent_s)
+        spans = [(reading.stat_before, reading.stat_after) for reading in self._read_in_kept()]
+        return machine and cpu_share.replace_softirqs(machine, spans, self._compute_measured_part(load))
 
 
 class _MayFail:
@@ -682,6 +674,12 @@ def read_own_cpu_at(moment_s: float, pids: Sequence[int]) -> dict[int, float]:
     with a hundred threads takes half a millisecond."""
     time.sleep(max(0.0, moment_s - time.monotonic()))
     return server_processes.read_own_cpu_s(pids)
+
+
+def read_core_times() -> str:
+    """Read the part of /proc/stat on cores; the rest is long on a machine with many interrupts, and each slice has
+    two."""
+    return cpu_share.read_stat().partition("intr")[0]
 
 
 def stands_a_witness(settings: Settings) -> bool:

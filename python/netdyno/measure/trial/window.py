@@ -66,11 +66,12 @@ class WindowLostError(Exception):
 
 class End(NamedTuple):
     """One end of a window: the CPU seconds so far of each process of the server that was known before, and of the
-    harness."""
+    harness, and /proc/stat."""
 
     at_s: float
     own_s: dict[int, float]
     harness_s: float
+    stat: str
 
 
 class Watch(LoadListener):
@@ -128,12 +129,12 @@ class Watch(LoadListener):
         self._kernel = [self.take_kernel()]
 
     def connected(self) -> None:
-        """Schedule a scan, the rehearsal and the reading ahead: the load begins within milliseconds, with its
-        warm-up."""
+        """Schedule a scan, the rehearsal and the reading ahead: the load begins within milliseconds, with its warm-up.
+        Several programs that make the load wait for each other first."""
         now = time.monotonic()
         self._rehearse_at = now + self._settings.warmup_s - REHEARSAL_S
-        if self._settings.warmup_s >= AHEAD_S:
-            self._read_ahead_at = now + self._settings.warmup_s - AHEAD_S
+        if self._settings.client_hosts == self._settings.client_processes == 1:
+            self._read_ahead_at = now + max(0.0, self._settings.warmup_s - AHEAD_S)
         if self._endpoint and self._scan_s <= MOST_OF_A_WARMUP * self._settings.warmup_s:
             self._scan_at = now + SCAN_AFTER_S
 
@@ -170,7 +171,8 @@ class Watch(LoadListener):
     def window_end(self) -> None:
         self._end = self._read_end()
         self._look_at = float("inf")
-        self._read_after_at = self._end.at_s + SETTLED_S
+        under_way_s = self._settings.service_time_in_all_s + 2 * self._settings.link_delay_s
+        self._read_after_at = self._end.at_s + SETTLED_S + under_way_s
 
     def generator_ended(self) -> None:
         """End the window at the latest now. The last replies of a closed loop come within microseconds of its end, and
@@ -212,9 +214,10 @@ class Watch(LoadListener):
             server_processes.list_cpu(self._after),
             window_s / (end.at_s - min(before.at_s, begin.at_s)) if window_s > 0 else 1.0,
         )
-        observed = server_proc.cut(
+        observed = server_proc.scale_to_part(
             whole,
-            part=cpu_s / used_s if used_s > 0 else 1.0,
+            switches_share=cpu_s / used_s if used_s > 0 else 1.0,
+            wait_share=min(1.0, window_s / whole.window_s) if whole.window_s > 0 else 1.0,
             cpu_s=cpu_s,
             window_s=window_s,
             harness_cpu_s=end.harness_s - begin.harness_s,
@@ -244,8 +247,11 @@ class Watch(LoadListener):
         window."""
         if not self.saw_window:
             return None
+        assert self._begin is not None
+        assert self._end is not None
         before, after = self._machine
-        return cores.compute_observation(before, after, self._cores)
+        observed = cores.compute_observation(before, after, self._cores)
+        return observed and cores.replace_softirqs(observed, [(self._begin.stat, self._end.stat)])
 
     def kernel(self) -> dict[str, int]:
         """Return the counters over the window; as `setup.<name>` before it, over connects and warm-up, where a full
@@ -287,19 +293,20 @@ class Watch(LoadListener):
 
     def _read_ahead(self) -> None:
         self._before = self._take()
-        self._take_machine()  # which finds the harness's processes, in milliseconds
+        self._machine.append(self._take_machine())
 
     def _read_end(self) -> End:
-        """Read what must be of the same time as the load's own figures: in 0.4 ms, whatever the server's threads."""
-        end = End(time.monotonic(), server_processes.read_own_cpu_s(self.family.pids), time.process_time())
+        """Read what must be of the same time as the load's own figures: in 0.2 ms, whatever the server's threads."""
+        own_s = server_processes.read_own_cpu_s(self.family.pids)
+        end = End(time.monotonic(), own_s, time.process_time(), cores.read_stat())
         self._read_quota_use()
         self._kernel.append(self.take_kernel())
-        self._machine.append(self._take_machine())
         return end
 
     def _read_after(self) -> None:
         self._read_after_at = float("inf")
         self._after = self._take(partial(server_processes.take_last, origin=self._origin))
+        self._machine.append(self._take_machine())
         if len(self._after.read) > 1:
             self._rss_peak_bytes = self._read_peak_memory()
 
