@@ -546,7 +546,7 @@ def end_unread(*arguments: str, stderr: int = subprocess.PIPE) -> tuple[int, str
     "words",
     [
         *("--help", "completion bash", "doctor", "compare RUN RUN", "report RUN --export md"),
-        *("list servers", "list servers --json"),
+        *("list servers", "list servers --json", "--version"),
     ],
 )
 def test_a_verb_whose_output_is_not_read_ends_quietly(words: str, tmp_path: Path) -> None:

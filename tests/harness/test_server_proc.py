@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from netdyno.measure.machine import server_proc
-from netdyno.measure.machine.server_proc import ServerReading, ThreadCounters, compute_observation
+from netdyno.measure.machine.server_proc import ServerReading, ThreadCounters, compute_observation, scale_to_part
 from tests.support.patience import eventually
 
 HELD = 16 << 20
@@ -83,6 +83,22 @@ def test_of_a_thread_that_left_before_the_end_nothing_is_known() -> None:
     after = reading(1.0, 1.0, (1, 1), {1: ThreadCounters(2, 0, 0)})
     lost = compute_observation(before, after, {})
     assert (lost.voluntary_switches, lost.threads_unread) == (2, 1)
+
+
+def test_a_part_of_an_observation_has_its_shares_of_the_counts_and_its_own_cpu() -> None:
+    before = reading(0.0, 0.0, (0, 0), {1: ThreadCounters(0, 0, 0)})
+    after = reading(2.0, 1.0, (30, 10), {1: ThreadCounters(100, 20, 10**9)})
+    part = scale_to_part(
+        compute_observation(before, after, {}),
+        switches_share=0.5,
+        wait_share=0.75,
+        cpu_s=0.4,
+        window_s=1.5,
+        harness_cpu_s=0.001,
+    )
+    assert (part.voluntary_switches, part.involuntary_switches, part.run_queue_wait_s) == (50, 10, 0.75)
+    assert (part.cpu_user_s, part.cpu_system_s) == (pytest.approx(0.3), pytest.approx(0.1))
+    assert (part.window_s, part.harness_cpu_s) == (1.5, 0.001)
 
 
 def test_some_of_many_threads_stand_for_all_but_the_main_one() -> None:

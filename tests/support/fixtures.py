@@ -26,7 +26,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import Pinning
 from netdyno.question import side_by_side
 from netdyno.question.contestants import codesize
-from netdyno.question.contestants.contestants import discover
+from tests.support.chosen import discover_once
 from tests.support.fakes import unhurried
 
 FAKES = Path(__file__).parent / "fakes"
@@ -131,12 +131,6 @@ def describe_code_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(codesize, "find_families", find_families_once)
 
 
-@functools.cache
-def list_built_names() -> tuple[str, ...]:
-    """Return the names of all contestants that are built, read once for all fake builds."""
-    return tuple(candidate.name for candidate in discover() if candidate.manifest.is_built)
-
-
 def draw_nothing(patch: pytest.MonkeyPatch) -> None:
     """Leave the reports of this process's commands empty."""
     patch.setattr("netdyno.present.report.write_page", lambda _analysis, path, *_: path.touch())
@@ -190,8 +184,9 @@ def make_fake_build(build: Path) -> Path:
     contestant."""
     write_fake(build / "loadgen" / "netdyno-load", "load.py")
     write_fake(build / "canary" / "netdyno-canary", "canary.sh")
-    for name in list_built_names():
-        write_fake(build / "servers" / name, "server.py")
+    for candidate in discover_once():
+        if candidate.manifest.is_built:
+            write_fake(build / "servers" / candidate.name, "server.py")
     return build
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_S
+
 ESTABLISHED, SYN_SENT, LISTEN = "ESTAB", "SYN-SENT", "LISTEN"
 """States of a TCP socket as ss(8) calls them."""
 TIME_WAIT = 6
@@ -25,13 +27,11 @@ STATES = (
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, ANY = 4, 20, 0xFFFFFFFF
 NLM_F_REQUEST, NLM_F_DUMP, NLMSG_ERROR, NLMSG_DONE = 1, 0x300, 2, 3
 """linux/netlink.h, linux/sock_diag.h."""
-SOON_S = 30.0
-"""A limit for a stuck test, never waited for in one that passes."""
 
 
 def ends(pidfd: int) -> bool:
     """Return whether that process comes to an end."""
-    ready, _, _ = select.select([pidfd], [], [], SOON_S)
+    ready, _, _ = select.select([pidfd], [], [], PATIENCE_S)
     os.close(pidfd)
     return bool(ready)
 

@@ -60,7 +60,10 @@ class Manifest(Frozen):
     run: tuple[str, ...] = ()
     loads: tuple[str, ...] = ()
     # Of frameworks (protocol/WIRE.md, Web): the programs that must be on PATH, with the way to get each; the command
-    # that prints its version; its settings, and the document that recommends them; whether it can spend a service time.
+    # that prints its version; its settings, and the document that recommends them; whether it can spend a service time,
+    # and whether it answers with streams. `build` builds it, by a script of packages/frameworks/, from a lock file in
+    # its folder; `run` starts it: {address}, {port} and {threads} are filled in, {folder} is its own, {build} the
+    # build's.
     tools: Mapping[str, str] = {}
     version: tuple[str, ...] = ()
     settings: str = ""

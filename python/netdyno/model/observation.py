@@ -25,10 +25,11 @@ class QuotaUse(Frozen):
 
 class ServerObservation(Frozen):
     """The server over the measured window, all its processes as one: differences between two readings of /proc
-    (proc(5)). `rss_peak_bytes` is VmHWM; of several processes it is their PSS when the window ends, plus what each had
+    (proc(5)). Switches and wait are shares of those between two readings of the threads, shortly before and after it.
+    `rss_peak_bytes` is VmHWM; of several processes it is their PSS when the window ends, plus what each had
     more at its peak (server_processes.compute_peak_memory). Files in memory that they have open count, too.
 
-    `threads_unread`: threads that served and had ended before their counters were read at the end of the window, so
+    `threads_unread`: threads that served and had ended before their counters were read after the window, so
     that the switches and the wait are too small by an unknown part. `threads_sampled`: the number of threads read where
     there were too many to read all (switches and wait are then estimates from these); else 0."""
 

@@ -324,6 +324,7 @@ def profile(
         given=given,
         results=results,
         as_json=as_json,
+        foreign_load="count",
     )
     return command.run(request)
 

@@ -93,7 +93,7 @@ class ServersRequest(msgspec.Struct, frozen=True, kw_only=True):
     given: GivenOptions
     results: Path
     as_json: bool
-    foreign_load: ForeignLoad = "count"
+    foreign_load: ForeignLoad
 
 
 def describe(given: GivenOptions, workload: str | None = None) -> OwnServers:

@@ -66,7 +66,9 @@ def relate_figures(samples: BoundedFigures, base: BoundedFigures, *, subtracts: 
     ratio either."""
 
     def relate(figure: float, under: float) -> float:
-        return figure - under if subtracts else figure / under if under else 0.0
+        if subtracts:
+            return figure - under
+        return figure / under if under else 0.0
 
     return {
         cell: BoundedFigure(

@@ -27,9 +27,7 @@ def rank_functions(profiles: Sequence[Profile]) -> list[FunctionShares]:
         columns = [sum_by_function(profiles[0], in_itself=True), *whole]
         ranked = sorted(_tabulate(columns), key=lambda row: (-row.shares[0], -row.shares[1], row.name))
     else:
-        ranked = sorted(
-            _tabulate(whole), key=lambda row: (min(row.shares) - max(row.shares), -max(row.shares), row.name)
-        )
+        ranked = sorted(_tabulate(whole), key=lambda row: (-_find_range(row), -max(row.shares), row.name))
     return ranked[:MOST_FUNCTIONS]
 
 
@@ -37,6 +35,10 @@ def _tabulate(columns: Sequence[dict[Name, float]]) -> list[FunctionShares]:
     names = dict.fromkeys(name for column in columns for name in column)
     rows = [FunctionShares(name, tuple(column.get(name, 0.0) for column in columns)) for name in names]
     return [row for row in rows if max(row.shares) >= LEAST_SHARE]
+
+
+def _find_range(row: FunctionShares) -> float:
+    return max(row.shares) - min(row.shares)
 
 
 def sum_by_function(profile: Profile, *, in_itself: bool = False) -> dict[Name, float]:

@@ -32,12 +32,16 @@ def find_tightest_quota(read: ReadText = read_if_there) -> float | None:
     return min(quotas, default=None)
 
 
-@functools.cache
 def find_stat_files(read: ReadText = read_if_there) -> tuple[str, ...]:
-    """Return the paths of cpu.stat of the levels that count how they are held back; of this process looked up once, as
-    it stays in its groups."""
+    """Return the paths of cpu.stat of the levels that count how they are held back."""
     files = (f"{folder}/cpu.stat" for folder in group_folders(read))
     return tuple(file for file in files if parse_stat(read(file)) is not None)
+
+
+@functools.cache
+def find_own_stat_files() -> tuple[str, ...]:
+    """Return those of this process, looked up once: it stays in its groups."""
+    return find_stat_files()
 
 
 def sum_throttling(files: Sequence[str], read: ReadText = read_if_there) -> Throttled | None:

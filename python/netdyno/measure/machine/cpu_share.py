@@ -61,7 +61,7 @@ def take(own: Sequence[int]) -> MachineSnapshot:
         at_s=time.monotonic(),
         stat=read_stat(),
         own_cpu_s=_sum_used_s(own),
-        throttled=cpu_quota.sum_throttling(cpu_quota.find_stat_files()),
+        throttled=cpu_quota.sum_throttling(cpu_quota.find_own_stat_files()),
     )
 
 

@@ -65,8 +65,8 @@ class WindowLostError(Exception):
 
 
 class End(NamedTuple):
-    """One end of a window: the CPU seconds so far of each process of the server that was known before, and of the
-    harness, and /proc/stat."""
+    """A moment at which a window begins or ends: the CPU seconds so far of each process of the server that was known
+    before, and of the harness, and /proc/stat."""
 
     at_s: float
     own_s: dict[int, float]
@@ -288,8 +288,8 @@ class Watch(LoadListener):
         """Plan to look at the cores: shortly before the window's end no more, but again if that does not come."""
         assert self._begin is not None
         overdue_at = self._begin.at_s + self._settings.duration_s + LOOK_EVERY_S
-        saves_time = moment + 2 * LOOK_EVERY_S <= overdue_at
-        self._look_at = moment if saves_time else max(moment, overdue_at)
+        leaves_time = moment + 2 * LOOK_EVERY_S <= overdue_at
+        self._look_at = moment if leaves_time else max(moment, overdue_at)
 
     def _read_ahead(self) -> None:
         self._before = self._take()

@@ -45,7 +45,6 @@ COLUMNS = (
 """The columns of all tables; a row fills those of its table (protocol/export.md), and the others are empty."""
 TableRow = Mapping[str, object]
 WORK = ("bytes-in", "bytes-out", "packets", "softirq")
-UNREAD = ("finished", "written", "server-ended")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A text with such a beginning may be a formula to a spreadsheet, which skips a tab."""
 
@@ -173,9 +172,12 @@ def _list_details(question: QuestionEntry) -> Iterator[TableRow]:
             yield {"table": "work", **about, "metric": call, "unit": "1/message", "value": per_message}
     for cell in question.unread:
         about = {"contestant": cell.contestant, "level": cell.level}
-        for metric, value in zip(
-            UNREAD, (cell.finished, cell.written_per_second, cell.ended / cell.trials), strict=True
-        ):
+        figures = {
+            "finished": cell.finished,
+            "written": cell.written_per_second,
+            "server-ended": cell.ended / cell.trials,
+        }
+        for metric, value in figures.items():
             figure = {"metric": metric, "value": value, "unit": METRICS[metric].unit.name}
             yield {"table": "unread", **about, **figure, "count": cell.trials}
     for unsafe in question.unsafe:

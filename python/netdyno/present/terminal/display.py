@@ -22,7 +22,8 @@ from netdyno.question.side_by_side import BACKLOG, ROTATION
 if TYPE_CHECKING:
     from rich.console import Console
 
-_REDRAW_S = 0.45
+_REDRAW_S = 2.0
+"""The least time between two pictures: each takes milliseconds of a core that server and load may need."""
 SILENT_S = 30.0
 """The longest time without a line on a pipe, however long a trial is."""
 LONGEST_LINE = 120
