@@ -74,6 +74,7 @@ def test_a_copy_is_in_what_is_computed_and_a_sleep_in_what_is_waited_for(
         given=levels,
         results=tmp_path,
         as_json=True,
+        foreign_load="count",
     )
     report = profile_undisturbed(request, capsys)
     stacks = {(shown["server"], shown["sort"]): read(shown["folded"]) for shown in report["profiles"]}
@@ -108,7 +109,9 @@ OPENSSL = r"SSL_|EVP_|\[lib(ssl|crypto)\."
 
 
 def request_reactor(results: Path, **options: object) -> ServersRequest:
-    return ServersRequest(servers=("epoll-reactor",), given=options, results=results, as_json=True)
+    return ServersRequest(
+        servers=("epoll-reactor",), given=options, results=results, as_json=True, foreign_load="count"
+    )
 
 
 @pytest.mark.parametrize(("tls", "least", "most"), [("off", 0.0, 0.0), ("on", 0.02, 0.9)])

@@ -27,6 +27,8 @@ STATES = (
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, ANY = 4, 20, 0xFFFFFFFF
 NLM_F_REQUEST, NLM_F_DUMP, NLMSG_ERROR, NLMSG_DONE = 1, 0x300, 2, 3
 """linux/netlink.h, linux/sock_diag.h."""
+SOON_S = 30.0
+"""A limit for a stuck test, never waited for in one that passes."""
 
 
 def ends(pidfd: int) -> bool:
