@@ -243,6 +243,28 @@ def test_a_peak_that_the_server_has_the_kernel_forget_is_not_forgotten() -> None
         server.stdin.close()
 
 
+def test_without_a_warm_up_the_cpu_of_a_long_reading_is_of_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    take = server_proc.take
+
+    def take_long(pid: int, chosen: Sequence[str] = ()) -> server_proc.ProcessSnapshot:
+        use_cpu(0.1)
+        return take(pid, chosen)
+
+    monkeypatch.setattr(server_proc, "take", take_long)
+    watched = watch("0ms")
+    watched.connected()
+    watched.maybe_take()
+    began_s = time.process_time()
+    watched.window_start()
+    used_s = time.process_time() - began_s
+    watched.window_end()
+    watched.generator_ended()
+    observed = watched.observation({})
+    assert observed.cpu_s == pytest.approx(used_s, abs=0.03)
+    assert observed.harness_cpu_s == pytest.approx(used_s, abs=0.03)
+    assert observed.window_s >= 0.1
+
+
 def test_without_a_warm_up_the_window_comes_first() -> None:
     watched = watch("0ms")
     watched.window_start()

@@ -185,7 +185,7 @@ def compute_measured_s(
 def sum_own_used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
     """Return the CPU seconds that processes used between two readings. One that has ended cannot be read and counts 0.
     Pure."""
-    return sum(max(0.0, after[pid] - read_s) for pid, read_s in before.items() if pid in after)
+    return sum(after[pid] - read_s for pid, read_s in before.items() if pid in after)
 
 
 def compute_used_s(before: FamilySnapshot, after: FamilySnapshot) -> float:

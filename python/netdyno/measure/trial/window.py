@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -64,7 +63,7 @@ class WindowLostError(Exception):
         self.machine = machine
 
 
-class End(NamedTuple):
+class End(msgspec.Struct, frozen=True):
     """A moment at which a window begins or ends: the CPU seconds so far of each process of the server that was known
     before, and of the harness, and /proc/stat."""
 
@@ -133,16 +132,18 @@ class Watch(LoadListener):
         Several programs that make the load wait for each other first."""
         now = time.monotonic()
         self._rehearse_at = now + self._settings.warmup_s - REHEARSAL_S
-        if self._settings.client_hosts == self._settings.client_processes == 1:
-            self._read_ahead_at = now + max(0.0, self._settings.warmup_s - AHEAD_S)
+        if self._settings.client_hosts == self._settings.client_processes == 1 and self._settings.warmup_s >= AHEAD_S:
+            self._read_ahead_at = now + self._settings.warmup_s - AHEAD_S
         if self._endpoint and self._scan_s <= MOST_OF_A_WARMUP * self._settings.warmup_s:
             self._scan_at = now + SCAN_AFTER_S
 
     def window_start(self) -> None:
         self._scan_at = self._rehearse_at = self._read_ahead_at = float("inf")
+        if self._family is None:
+            self._family = self._choose()
+        self._begin = self._read_end()
         if self._before is None:
             self._read_ahead()
-        self._begin = self._read_end()
         self._plan_look(self._begin.at_s + LOOK_EVERY_S)
 
     def maybe_take(self) -> None:
@@ -350,8 +351,14 @@ class Watch(LoadListener):
         """Read the server now. Those of its processes and threads that are read are chosen once, before the window."""
         try:
             if self._family is None:
-                self._family = server_processes.choose(self._origin)
+                self._family = self._choose()
             return take(self._family)
+        except OSError as error:
+            raise GoneServerError from error
+
+    def _choose(self) -> Family:
+        try:
+            return server_processes.choose(self._origin)
         except OSError as error:
             raise GoneServerError from error
 
