@@ -20,6 +20,9 @@ from netdyno.model.values import CORES
 from netdyno.question.contestants.building import PRESETS, find_program
 
 PORTS_OF_AN_ADDRESS = 25_000
+ADDRESSES_OF_LEAVING = 8
+"""The source addresses of clients that leave. A port that one has left can be used again after a second, and once half
+of an address's ports are taken, each connect searches all of them (docs/measurements/answers.md)."""
 USERS_BUILD = Path("build/release")
 """The build directory in commands for a user."""
 BACKEND_BY_HAND = "127.0.0.1:7001"
@@ -107,7 +110,7 @@ def build_load_command(
         *_format_given("--busy-connections", settings.busy_connections),
         *_format_given("--slow-readers", settings.slow_readers or None),
         *_format_start(settings),
-        *_format_sources(endpoint, settings),
+        *_format_sources(endpoint, settings, leave=settings.clients_leave or reconnects),
         *("--connect-rate", _format_number(settings.connect_rate), "--threads", str(threads)),
         *_format_share(settings),
         *_format_load(endpoint, settings, seed),
@@ -340,10 +343,10 @@ def _format_share(settings: Settings) -> tuple[str, ...]:
     return ("--share", f"1/{settings.client_hosts}") if settings.client_hosts > 1 else ()
 
 
-def _format_sources(endpoint: str, settings: Settings) -> tuple[str, ...]:
+def _format_sources(endpoint: str, settings: Settings, *, leave: bool) -> tuple[str, ...]:
     """Return further source addresses on the loopback: each has some 28,000 ports to connect from (ip_local_port_range,
-    ip(7))."""
-    needed = -(-settings.connections // PORTS_OF_AN_ADDRESS)
+    ip(7)). `leave`: clients leave, and connect again."""
+    needed = max(-(-settings.connections // PORTS_OF_AN_ADDRESS), ADDRESSES_OF_LEAVING if leave else 1)
     if needed == 1 or not endpoint.startswith("tcp://127."):
         return ()
     return ("--source-ips", ",".join(f"127.0.0.{number}" for number in range(1, needed + 1)))

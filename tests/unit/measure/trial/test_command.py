@@ -368,6 +368,15 @@ def test_many_connections_come_from_several_addresses_of_the_loopback() -> None:
     assert "--source-ips" not in build_load_command(GENERATOR, "tcp://10.77.0.1:7000", many, 3)
 
 
+def test_clients_that_leave_come_from_several_addresses_as_a_port_is_taken_for_a_second() -> None:
+    leave = settings(Scenario(name="s", workload="echo", requests_per_connection=1), {})
+    stay = settings(Scenario(name="s", workload="echo"), {})
+    addresses = ",".join(f"127.0.0.{number}" for number in range(1, 9))
+    assert value(build_load_command(GENERATOR, URL, leave, 3), "--source-ips") == addresses
+    assert "--source-ips" not in build_load_command(GENERATOR, URL, stay, 3)
+    assert value(build_load_command(GENERATOR, URL, stay, 3, reconnects=True), "--source-ips") == addresses
+
+
 def test_the_closing_check_is_as_small_as_the_workload_allows() -> None:
     echo = settings(Scenario(name="s", workload="echo"), {})
     assert value(check_command(GENERATOR, URL, echo), "-c") == "1"
