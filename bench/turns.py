@@ -317,15 +317,16 @@ def print_order(runs: Sequence[Run]) -> None:
 def run_batches(
     experiment: Experiment, servers: Sequence[Contestant], limit_s: float, seed: int, results: Path
 ) -> list[Run]:
-    """Run an experiment repeatedly, each time with another seed, until the time is up. Exits where nothing is valid."""
+    """Run an experiment repeatedly, each time with another seed, until the time is up. Exits where nothing ran."""
     runs, batches = [], Batches(limit_s)
     for number in batches:
         seeded = msgspec.structs.replace(
             experiment, seed=seed + number, time_budget_s=None, time_limit_s=max(60.0, batches.left_s)
         )
         runs.append(run := measure(seeded, servers, results))
-        if not any(trial.status == "valid" for trial in run.trials):
-            sys.exit(f"no trial was valid: {next((trial.reason for trial in run.trials if trial.reason), 'none ran')}")
+        if all(trial.load is None for trial in run.trials):
+            reasons = [trial.reason for trial in run.trials if trial.reason]
+            sys.exit(f"no trial ran: {reasons[0] if reasons else 'none was planned'}")
         print(f"{experiment.name}: {number + 1} runs, {batches.left_s:.0f} s left", file=sys.stderr, flush=True)
     return runs
 
