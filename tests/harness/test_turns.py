@@ -691,7 +691,9 @@ def test_neither_the_beginning_of_a_slice_costs_cpu_nor_the_wait_for_its_last_an
     edges = Edges({1: 1.25, 2: 5.0}, {1: 1.75})
     assert compute_measured_s(before, edges, after, 0.75) == 0.5 + 0.75 * (0.25 + 0.125)
     ended = Edges({1: 1.25, 2: 5.5}, {1: 1.75, 2: 6.0})
-    assert compute_measured_s(before, ended, {1: ProcessCpu(2.0)}, 0.75) == 0.5, "what nobody waited for is lost"
+    assert compute_measured_s(before, ended, {1: ProcessCpu(2.0)}, 0.75) == 0.5, (
+        "that of a process which is never reaped is unknown"
+    )
 
 
 def test_what_the_kernel_counts_in_a_slice_is_charged_by_the_share_of_its_measured_messages() -> None:

@@ -170,9 +170,9 @@ def sum_readings(taken: FamilySnapshot) -> ServerReading:
 def compute_measured_s(
     before: Mapping[int, ProcessCpu], at_edges: Edges, after: Mapping[int, ProcessCpu], measured_share: float
 ) -> float:
-    """Return the CPU seconds that a server used in the measured part of a slice: all that it used between the readings
-    around the slice, without what its processes used outside of that part. Of processes that began or ended meanwhile,
-    which were not read at the part's edges, it is the part's share of the slice. Pure."""
+    """Return the CPU seconds that a server used in a window, or in the measured part of a slice: all that it used
+    between the readings around that, without what its processes used outside of it. Of processes that began or ended
+    meanwhile, which were not read at its edges, it is its share of the time. Pure."""
     own_before_s = {pid: cpu.own_s for pid, cpu in before.items()}
     own_after_s = {pid: cpu.own_s for pid, cpu in after.items()}
     at_start = {pid: used_s for pid, used_s in at_edges.start.items() if pid in own_after_s}
@@ -186,11 +186,6 @@ def sum_own_used_s(before: Mapping[int, float], after: Mapping[int, float]) -> f
     """Return the CPU seconds that processes used between two readings. One that has ended cannot be read and counts 0.
     Pure."""
     return sum(after[pid] - read_s for pid, read_s in before.items() if pid in after)
-
-
-def compute_used_s(before: FamilySnapshot, after: FamilySnapshot) -> float:
-    """Return the CPU seconds that a server used between two readings. Pure."""
-    return sum_used_s(list_cpu(before), list_cpu(after))
 
 
 def sum_used_s(first: Mapping[int, ProcessCpu], last: Mapping[int, ProcessCpu]) -> float:

@@ -139,8 +139,7 @@ class Watch(LoadListener):
 
     def window_start(self) -> None:
         self._scan_at = self._rehearse_at = self._read_ahead_at = float("inf")
-        if self._family is None:
-            self._family = self._choose()
+        self._choose_family()
         self._begin = self._read_end()
         if self._before is None:
             self._read_ahead()
@@ -201,7 +200,8 @@ class Watch(LoadListener):
         if self._before is None or self._after is None or self._family is None or begin is None or end is None:
             raise TrialError("the load program did not announce its window on --events-fd")
         before, after = server_processes.sum_readings(self._before), server_processes.sum_readings(self._after)
-        used_s = server_processes.compute_used_s(self._before, self._after)
+        cpu_before, cpu_after = server_processes.list_cpu(self._before), server_processes.list_cpu(self._after)
+        used_s = server_processes.sum_used_s(cpu_before, cpu_after)
         whole = server_proc.compute_observation(
             before,
             msgspec.structs.replace(after, cpu_s=before.cpu_s + used_s),
@@ -210,9 +210,9 @@ class Watch(LoadListener):
         )
         window_s = end.at_s - begin.at_s
         cpu_s = server_processes.compute_measured_s(
-            server_processes.list_cpu(self._before),
+            cpu_before,
             Edges(begin.own_s, end.own_s),
-            server_processes.list_cpu(self._after),
+            cpu_after,
             window_s / (end.at_s - min(before.at_s, begin.at_s)) if window_s > 0 else 1.0,
         )
         observed = server_proc.scale_to_part(
@@ -349,18 +349,19 @@ class Watch(LoadListener):
 
     def _take(self, take: Callable[[Family], FamilySnapshot] = server_processes.take) -> FamilySnapshot:
         """Read the server now. Those of its processes and threads that are read are chosen once, before the window."""
+        family = self._choose_family()
         try:
-            if self._family is None:
-                self._family = self._choose()
-            return take(self._family)
+            return take(family)
         except OSError as error:
             raise GoneServerError from error
 
-    def _choose(self) -> Family:
-        try:
-            return server_processes.choose(self._origin)
-        except OSError as error:
-            raise GoneServerError from error
+    def _choose_family(self) -> Family:
+        if self._family is None:
+            try:
+                self._family = server_processes.choose(self._origin)
+            except OSError as error:
+                raise GoneServerError from error
+        return self._family
 
     def _read_memory_files(self) -> int:
         return server_processes.read_memory_files(server_processes.find_members(self._origin))
