@@ -12,6 +12,8 @@ _RATES = ((1e6, "M"), (1e3, "k"), (1.0, ""))
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 DASH = "\N{EN DASH}"
+MOST_NAMED = 4
+"""The most names that a sentence lists before it counts the others."""
 TWIN = " (A/A twin)"
 """The suffix of a contestant's name, for a trial that repeats another under a second name."""
 
@@ -126,6 +128,12 @@ def p_value(p: float) -> str:
 def listed(names: Sequence[str], word: str = "and") -> str:
     """Join names as a list in words: "a", "a and b", "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}" if names else "none"
+
+
+def list_first(names: Sequence[str]) -> str:
+    """Join names as a list in words, of many the first four: "a, b, c, d and 15 more"."""
+    shown = names if len(names) <= MOST_NAMED + 1 else [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
+    return listed(shown)
 
 
 def shortened(text: str, longest: int) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from netdyno.kit.escape import harmless_lines
 
@@ -17,7 +18,7 @@ REPORT = Path(__file__).parent / "report"
 @functools.cache
 def load_folder(folder: Path) -> Environment:
     """The templates of a folder, compiled once. A template that uses an undefined name is an error."""
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
@@ -25,6 +26,21 @@ def load_folder(folder: Path) -> Environment:
         lstrip_blocks=True,
         finalize=escape_text,
     )
+    environment.filters["mark_up"] = mark_up
+    return environment
+
+
+def mark_up(text: str, name: str = "") -> Markup:
+    """Return a text in which a name stands out where it comes first as a word, and no word is broken at a hyphen, as
+    most names and options have one."""
+    with_hyphen = r"--\w[\w-]*|\w+(?:-\w+)+"
+    word = rf"(?<![\w-]){re.escape(name)}(?![\w-])|{with_hyphen}" if name else with_hyphen
+    parts = list[Markup]()
+    for part in re.split(f"({word})", harmless_lines(text)):
+        stands_out = bool(name) and part == name and Markup("<strong>") not in parts
+        shown = (Markup("<strong>"), escape(part), Markup("</strong>")) if stands_out else (escape(part),)
+        parts += (Markup('<span class="whole">'), *shown, Markup("</span>")) if "-" in part else shown
+    return Markup("").join(parts)
 
 
 def escape_text(value: object) -> object:

@@ -337,6 +337,18 @@ def test_an_undecided_lead_still_excludes_those_proven_worse() -> None:
     assert re.search(changed, answer.rest)
 
 
+def test_of_many_undecided_four_are_named_and_those_proven_worse() -> None:
+    names = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen")
+    slow = {f"slow-{name}": {"throughput": 0.02} for name in names}
+    alike = {name: {} for name in names}
+    few = verdict.answer(answered(alike | {"slow-ant": {"throughput": 0.02}}, spread=0.3))
+    assert re.match(r"(\w{3}, ){3}\w{3} and 4 more \(all but slow-ant\) are not proven different in ", few.short)
+    many = verdict.answer(answered(alike | slow, spread=0.3))
+    assert re.match(r"(\w{3}, ){3}\w{3} and 4 more are not proven different in ", many.short)
+    assert many.rest.count("slow-") == 5
+    assert many.rest.endswith("; 3 more in the table.")
+
+
 def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:
     findings = answered({"ant": {"memory": 0.8}, "bee": {}}, spread=0.2)
     assert findings.verdict == "undecided"

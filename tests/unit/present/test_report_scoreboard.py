@@ -11,7 +11,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.kit.statistics.stats import Interval
 from netdyno.model.metrics import METRICS
-from netdyno.present import report
+from netdyno.present import templates
 from netdyno.present.report import associations, machine, scoreboard, theme, views
 from netdyno.present.report.scale import MARGIN, RatioScale
 from netdyno.present.report.scoreboard import Scoreboard
@@ -214,8 +214,9 @@ def test_each_audit_is_reported_with_what_follows_from_it() -> None:
 
 
 def test_a_name_stands_out_where_it_is_a_word_and_no_word_breaks_at_its_hyphen() -> None:
-    assert report.mark_up("Take a: a is", "a") == "Take <strong>a</strong>: a is"
-    assert report.mark_up("go-net, then go.", "go") == '<span class="whole">go-net</span>, then <strong>go</strong>.'
-    assert report.mark_up("Take b", "a") == "Take b"
-    assert report.mark_up("a < b-c") == 'a &lt; <span class="whole">b-c</span>'
-    assert report.mark_up("Take my app (2), or", "my app (2)") == "Take <strong>my app (2)</strong>, or"
+    assert templates.mark_up("Take a: a is", "a") == "Take <strong>a</strong>: a is"
+    assert templates.mark_up("go-net, then go.", "go") == '<span class="whole">go-net</span>, then <strong>go</strong>.'
+    assert templates.mark_up("Take b", "a") == "Take b"
+    assert templates.mark_up("run a --most-blocks 5") == 'run a <span class="whole">--most-blocks</span> 5'
+    assert templates.mark_up("a < b-c") == 'a &lt; <span class="whole">b-c</span>'
+    assert templates.mark_up("Take my app (2), or", "my app (2)") == "Take <strong>my app (2)</strong>, or"

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from netdyno.analysis.found.compare import Change
-
-MOST_NAMED = 3
-"""The most entries of a changed list that are named."""
+from netdyno.kit import quantities
 
 
 def format_change(change: Change) -> str:
@@ -28,7 +26,4 @@ def _show(value: object) -> str:
 
 def _name_entries(entries: Iterable[object]) -> str:
     texts = [str(entry) for entry in entries]
-    if not texts:
-        return "nothing else"
-    more = len(texts) - MOST_NAMED
-    return ", ".join(texts[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return quantities.list_first(texts) if texts else "nothing else"

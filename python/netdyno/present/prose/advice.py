@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from netdyno.analysis.found.advice import Advice, Along, Kept, ObjectiveOutcome, TermKept
 from netdyno.kit import quantities
-from netdyno.kit.quantities import listed, plural
+from netdyno.kit.quantities import list_first, listed, plural
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.model import objective
 from netdyno.model.levels import level_words
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import company, flips, ground, verdict
 
-MOST_NAMED = 4
 MADE = "made for this question"
 BUSY = 0.03
 """The share of the cores that other programs used, as in the audit foreign_load."""
@@ -53,7 +52,7 @@ def _describe_choice(advice: Advice) -> str:
     rivals = [name for name in decision.front if name not in decision.taken]
     close = "shown to be close to the best" if advice.settled else "the best measured"
     recommended = f"Take {' or '.join(decision.taken)}, {close} in {speech.name_subject()}"
-    named = _list_first([speech.says[name] for name in rivals])
+    named = list_first([speech.says[name] for name in rivals])
     return f"{scope}{recommended}; {named} {'is' if len(rivals) == 1 else 'are'} not proven worse.{answer.rest}"
 
 
@@ -77,7 +76,7 @@ def _describe_certainty(advice: Advice) -> tuple[str, ...]:
             return (f"No other server{condition} is left after {after}.{rest}",)
     if advice.hidden:
         unknown = f"How far {first} is from the best in {metric.title} is unknown, and more time would not show it"
-        return (f"{unknown}: the generator is at its limit with {_list_first(advice.hidden)}.",)
+        return (f"{unknown}: the generator is at its limit with {list_first(advice.hidden)}.",)
     if advice.behind is None:
         few = f" Each needs {FEWEST_BLOCKS} blocks: name fewer contestants." if advice.blocks < FEWEST_BLOCKS else ""
         return (f"How far {first} is from the best in {metric.title} is unknown after {after}.{few}{rest}",)
@@ -104,14 +103,14 @@ def _describe_objective(advice: Advice) -> tuple[str, ...]:
     for contestant in advice.kept:
         by_outcome[contestant.outcome].append(contestant.contestant)
     text = {
-        "meets": f"{objective_text} is met by {_list_first(by_outcome['meets'])}.",
+        "meets": f"{objective_text} is met by {list_first(by_outcome['meets'])}.",
         "open": f"No server is shown to meet {objective_text}.",
         "breaks": f"No server meets {objective_text}; the ranking above is of servers that do not.",
     }[advice.among]
     if by_outcome["open"]:
-        text += f" Undecided: {_list_first(by_outcome['open'])}."
+        text += f" Undecided: {list_first(by_outcome['open'])}."
     if by_outcome["breaks"] and advice.among != "breaks":
-        text += f" Not met by {_list_first(by_outcome['breaks'])}."
+        text += f" Not met by {list_first(by_outcome['breaks'])}."
     named = [contestant for contestant in advice.kept if contestant.contestant in advice.take[:1]]
     if advice.among == "breaks":
         named = sorted(advice.kept, key=lambda contestant: contestant.terms[0].value)[:1]
@@ -135,26 +134,20 @@ def _describe_term(term: TermKept) -> str:
     return f"{term.term.name} {speak(term.value)} ({interval_text})"
 
 
-def _list_first(names: Sequence[str]) -> str:
-    if len(names) <= MOST_NAMED + 1:
-        return listed(names)
-    return f"{', '.join(names[:MOST_NAMED])} and {len(names) - MOST_NAMED} more"
-
-
 def _list_dropped(advice: Advice) -> tuple[str, ...]:
     by_blocks: dict[int, list[str]] = {}
     for dropped in advice.left_out:
         by_blocks.setdefault(dropped.blocks, []).append(dropped.contestant)
     if not by_blocks:
         return ()
-    groups = [f"{_list_first(names)} after {plural(blocks, 'block')}" for blocks, names in sorted(by_blocks.items())]
+    groups = [f"{list_first(names)} after {plural(blocks, 'block')}" for blocks, names in sorted(by_blocks.items())]
     return (f"Servers dropped because they cannot be the best: {'; '.join(groups)}.",)
 
 
 def _explain_bounds(advice: Advice) -> tuple[str, ...]:
     if not advice.findings.censored:
         return ()
-    contestants = _list_first(sorted({cell.contestant for cell in advice.findings.censored}))
+    contestants = list_first(sorted({cell.contestant for cell in advice.findings.censored}))
     return (
         f"The generator was at its limit with {contestants}: figures are bounds, and true differences may be larger.",
     )

@@ -46,7 +46,7 @@ BADGES: Mapping[RankingVerdict, str] = {
 UNKNOWN = "an unknown factor"
 """The bound of a difference where the blocks leave none."""
 MOST_IN_BADGE = 5
-"""The most names in a badge; the sentence has all."""
+"""The most names in a badge; the sentence has all that are recommended."""
 MOST_RIVALS = 2
 """The most rivals that the sentence about more blocks names."""
 MOST_COSTS = 3
@@ -186,6 +186,9 @@ class Speech:
     def list_names(self, names: Sequence[str]) -> str:
         return quantities.listed([self.says[name] for name in names])
 
+    def list_first(self, names: Sequence[str]) -> str:
+        return quantities.list_first([self.says[name] for name in names])
+
     def name_subject(self) -> str:
         """The compared metric, the contestants compared, and the load."""
         under = f" under {self.scenario.objective}" if self.scenario.objective else ""
@@ -232,7 +235,7 @@ def _answer_decision(speech: Speech) -> AnswerText:
     if decision.verdict == "undecided":
         return AnswerText(_head_undecided(speech), _describe_undecided(speech), _compare_axes(speech))
     if not decision.front:
-        apart = f"No two of {speech.list_names(decision.among)} share a block: nothing to compare."
+        apart = f"No two of {speech.list_first(decision.among)} share a block: nothing to compare."
         return AnswerText("Not enough blocks", apart, "")
     return AnswerText("Not enough blocks", _describe_too_few(speech), "")
 
@@ -289,7 +292,7 @@ def _describe_equal(speech: Speech) -> str:
     decision = speech.decision
     far = [name for name in decision.tied if name not in decision.near]
     margin = quantities.share(speech.scenario.margin)
-    rest = f" {speech.list_names(far)} may be as good, or worse by more than {margin}." if far else ""
+    rest = f" {speech.list_first(far)} may be as good, or worse by more than {margin}." if far else ""
     return f"{_describe_close(speech)}.{rest}{_describe_more_time(speech)}{_describe_few_blocks(speech)}"
 
 
@@ -335,10 +338,19 @@ def _head_undecided(speech: Speech) -> str:
 def _describe_undecided(speech: Speech) -> str:
     decision = speech.decision
     cannot = (
-        f"{speech.list_names(decision.tied)} are not proven different "
+        f"{speech.list_first(decision.tied)}{_name_proven_worse(speech)} are not proven different "
         f"in {speech.name_subject()}{speech.generator_in_it}"
     )
     return f"{cannot}: {_describe_bound(decision)}.{_describe_more_time(speech)}{_describe_few_blocks(speech)}"
+
+
+def _name_proven_worse(speech: Speech) -> str:
+    """Name the others where they are few, and fewer than those that stay unnamed."""
+    decision = speech.decision
+    others = [name for name in decision.among if name not in (*decision.tied, *decision.undecided)]
+    unnamed = len(decision.tied) - quantities.MOST_NAMED
+    is_shorter = 0 < len(others) <= min(quantities.MOST_NAMED, unnamed - 1)
+    return f" (all but {speech.list_names(others)})" if is_shorter else ""
 
 
 def _describe_bound(decision: Decision) -> str:
@@ -368,25 +380,26 @@ def _describe_more_time(speech: Speech) -> str:
 
 def _describe_few_blocks(speech: Speech) -> str:
     few = speech.decision.undecided
-    return f" There are too few blocks to decide about {speech.list_names(few)}." if few else ""
+    return f" There are too few blocks to decide about {speech.list_first(few)}." if few else ""
 
 
 def _compare_axes(speech: Speech) -> str:
     """Say in what the others are worse and better than the first of those that are recommended, or may be."""
     decision = speech.decision
     first = speech.says[(decision.taken or decision.front)[0]]
-    costs = [
-        f"{speech.says[rival.contestant]} in {_list_changes(rival.worse)}"
-        for rival in decision.trade_offs
-        if rival.worse
-    ]
-    gains = [
-        f"{speech.says[rival.contestant]} in {_list_changes(rival.better)}"
-        for rival in decision.trade_offs
-        if rival.better
-    ]
-    text = f" Worse than {first}{speech.over_loads}: {'; '.join(costs)}." if costs else ""
-    return f"{text} Better than {first}{speech.over_loads}: {'; '.join(gains)}." if gains else text
+    worse = {rival.contestant: rival.worse for rival in decision.trade_offs if rival.worse}
+    better = {rival.contestant: rival.better for rival in decision.trade_offs if rival.better}
+    return "".join(
+        f" {word} than {first}{speech.over_loads}: {_list_trade_offs(speech, changes)}."
+        for word, changes in (("Worse", worse), ("Better", better))
+        if changes
+    )
+
+
+def _list_trade_offs(speech: Speech, changes: Mapping[str, Sequence[AxisRatio]]) -> str:
+    texts = [f"{speech.says[name]} in {_list_changes(ratios)}" for name, ratios in changes.items()]
+    more = len(texts) - MOST_IN_BADGE
+    return "; ".join([*texts[:MOST_IN_BADGE], f"{more} more in the table"] if more > 1 else texts)
 
 
 def _list_changes(ratios: Sequence[AxisRatio]) -> str:

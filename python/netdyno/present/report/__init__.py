@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -10,14 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 from jinja2 import Template
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from msgspec.structs import replace
 
 from netdyno.analysis.found.compare import SideBySide
 from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.run import Analysis
 from netdyno.kit import quantities
-from netdyno.kit.escape import harmless_lines
 from netdyno.kit.files import write_whole
 from netdyno.kit.paths import ENTRY
 from netdyno.model.profile import Profiled
@@ -148,7 +146,6 @@ def _load_template() -> Template:
         pinning=surroundings.describe_pinning,
         entry=surroundings.format_entry,
         share=quantities.share,
-        mark_up=mark_up,
     )
     environment.globals.update(
         light=Markup(theme.declare_colours(theme.LIGHT, theme.HEAT_LIGHT)),
@@ -169,18 +166,6 @@ def _load_template() -> Template:
         uplot_licence=_read_file(HERE / "vendor" / "uPlot.LICENSE"),
     )
     return environment.get_template("page.html.j2")
-
-
-def mark_up(text: str, name: str = "") -> Markup:
-    """Return a text in which a name stands out where it comes first as a word, and no word is broken at a hyphen, as
-    most names have one."""
-    word = rf"(?<![\w-]){re.escape(name)}(?![\w-])|\w+(?:-\w+)+" if name else r"\w+(?:-\w+)+"
-    parts = list[Markup]()
-    for part in re.split(f"({word})", harmless_lines(text)):
-        stands_out = bool(name) and part == name and Markup("<strong>") not in parts
-        shown = (Markup("<strong>"), escape(part), Markup("</strong>")) if stands_out else (escape(part),)
-        parts += (Markup('<span class="whole">'), *shown, Markup("</span>")) if "-" in part else shown
-    return Markup("").join(parts)
 
 
 def _fill_in_rows(figures: AllFigures, room: int) -> Markup:
