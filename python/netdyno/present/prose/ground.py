@@ -97,7 +97,7 @@ def _list_threads(all_ran: Sequence[ThreadsRun]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for ran in all_ran:
         groups.setdefault(_describe_threads(ran), []).append(ran.contestant)
-    return [f"{quantities.listed(names)} ran {threads}" for threads, names in groups.items()]
+    return [f"{quantities.list_first(names)} ran {threads}" for threads, names in groups.items()]
 
 
 def _describe_threads(ran: ThreadsRun) -> str:
