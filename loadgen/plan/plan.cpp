@@ -821,6 +821,7 @@ LoadPlan parse_load_plan(int argc, const char* const* argv) {
   add_options(line, raw);
   add_foreign_options(line, raw);
   add_tls_options(line, raw.plan.tls);
+  line.add_flag("--check-plan", raw.plan.is_only_checked, "only say whether these options go together; make no load");
   line.add_version("netdyno-load " NETDYNO_VERSION);
   line.add_completion();
   return parse(line, raw, all_of(workloads()), true, argc, argv);

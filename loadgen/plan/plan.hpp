@@ -101,8 +101,9 @@ struct LoadPlan {
   std::string prometheus_file;
   std::string percentiles_file;
   std::vector<Assertion> assertions;
-  std::string unix_socket;  // connect to this file instead of a host; empty: to the host
-  int events_fd = -1;       // -1: none
+  std::string unix_socket;       // connect to this file instead of a host; empty: to the host
+  int events_fd = -1;            // -1: none
+  bool is_only_checked = false;  // no load is made
   /// Also outside a private network namespace (lib/net/multicast.hpp).
   bool multicast_anywhere = false;
 

@@ -68,6 +68,8 @@ FailedConnects = Literal["strike-out", "count"]
 Placement = Literal["apart", "shared"]
 """Server and load on cores of their own, or both on all cores of the run."""
 
+MOST_CONNECTIONS = 1_000_000
+"""That of netdyno-load, as the other bounds of a load here (loadgen/plan/plan.cpp)."""
 MOST_DELAY_S = 10
 """The longest delay of the link wan, each way (link/plan.cpp)."""
 
@@ -135,7 +137,7 @@ class Conditions(OwnRequests, kw_only=True):
     workload: Annotated[str, Option(TEXT, "The workload (default: the server's first).", "own")]
     warmup_s: Annotated[Number, Option(DURATION, "Load before each measured window.", "shared")] = 0.0
     duration_s: Annotated[Number, Option(TIME, "Measured window of a trial, such as 500ms or 2s.", "shared")] = 1.0
-    timeout_s: Annotated[Number, Option(DURATION, "How long an answer may take.", "shared")] = 10.0
+    timeout_s: Annotated[Number, Option(TIME, "How long an answer may take.", "shared")] = 10.0
     link: Annotated[Link, Option(word(*LINKS), "What lies between load program and server.", "link")] = "loopback"
     link_rate: Annotated[str | None, Option(BIT_RATE, "Bits per second each way, such as 10mbit.", "link")] = None
     link_delay_s: Annotated[
@@ -160,11 +162,12 @@ class Conditions(OwnRequests, kw_only=True):
     client: Annotated[
         str, Option(NAME, "The program that makes the load: netdyno-load or a folder in clients/.", "load")
     ] = GENERATOR
-    connections: Annotated[Whole, Option(whole(1), "How many clients.", "load", short="c")] = 100
+    connections: Annotated[Whole, Option(whole(1, MOST_CONNECTIONS), "How many clients.", "load", short="c")] = 100
     busy_connections: Annotated[
-        Whole | None, Option(whole(1), "How many of them send; the others stay idle (default: all).", "load")
+        Whole | None,
+        Option(whole(1, MOST_CONNECTIONS), "How many of them send; the others stay idle (default: all).", "load"),
     ] = None
-    depth: Annotated[Whole, Option(whole(1), "Messages in flight on each connection.", "load")] = 1
+    depth: Annotated[Whole, Option(whole(1, 100_000), "Messages in flight on each connection.", "load")] = 1
     round_s: Annotated[
         Number, Option(DURATION, "All connections that have a reply send at multiples of this time.", "load")
     ] = 0.0
@@ -179,7 +182,7 @@ class Conditions(OwnRequests, kw_only=True):
         Number | None,
         Option(RATE, "Messages per second in a burst, from 1/4 to 3/8 of the window.", "load"),
     ] = None
-    size: Annotated[Whole, Option(whole(28), "Bytes of a message.", "load")] = 31
+    size: Annotated[Whole, Option(whole(28, 64 << 20), "Bytes of a message.", "load")] = 31
     nodelay: Annotated[OnOff, Option(word(*get_args(OnOff)), "TCP_NODELAY of the load program.", "load")] = "on"
     write_mode: Annotated[
         WriteMode, Option(word(*get_args(WriteMode)), "How the load program writes a length and a body.", "load")
@@ -200,11 +203,13 @@ class Conditions(OwnRequests, kw_only=True):
         Whole, Option(whole(1), "Processes of a client contestant, which share its connections.", "load")
     ] = 1
     requests_per_connection: Annotated[
-        Whole | None, Option(whole(1), "Close a connection after N replies, and open a new one.", "load")
+        Whole | None, Option(whole(1, 10**9), "Close a connection after N replies, and open a new one.", "load")
     ] = None
-    slow_readers: Annotated[Whole, Option(whole(0), "chat: how many clients read slowly.", "load")] = 0
+    slow_readers: Annotated[
+        Whole, Option(whole(0, MOST_CONNECTIONS), "chat: how many clients read slowly.", "load")
+    ] = 0
     messages: Annotated[
-        Whole | None, Option(whole(1), "chat: each client writes N, reads nothing and leaves.", "load")
+        Whole | None, Option(whole(1, 1_000_000), "chat: each client writes N, reads nothing and leaves.", "load")
     ] = None
     chunks: Annotated[
         Whole | None, Option(whole(1, 10_000), "web: each reply is a stream of N chunks (events).", "load")
