@@ -422,9 +422,9 @@ def format_page(stored_results: Sequence[PeerResults]) -> str:
     """Return the page of the measurements: for each command its conditions, the table of our http server or of other
     people's servers, and the failures."""
     about = (
-        "[The generator alone](../load.md) and others, each on a core beside the server's; in each round every program "
-        "met every case. Medians (quartiles); CPU is the whole process's over its counted requests. Stall: the "
-        "server stands still for a tenth of the window. Other people's servers get a closed loop; a ratio compares "
+        "[The generator alone](../load.md) and others ran on one core, the server on another; in each round every "
+        "program met every case. Medians (quartiles); CPU is the whole process's over its counted requests. Stall: the "
+        "server stops for a tenth of the window. Other people's servers get a closed loop; a ratio compares "
         f"runs of one round, `before` is its range in earlier medians. `{STORE.relative_to(ROOT)}` has every run."
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrap(about)]
