@@ -37,10 +37,10 @@ std::string describe_failure(const LoadPlan& plan, const Measurement& measuremen
     return plan.turns ? "no valid slice" : "ended before the measured window began";
   const auto& faults = figures.faults.kinds;
   if (c.established == 0 && !faults.empty())
-    return fmt::format("asked for {} connections to {}, got none: {}", plan.connections, address_of(plan),
+    return fmt::format("requested {} connections to {}, got none: {}", plan.connections, address_of(plan),
                        faults.front().what);
   if (c.established == 0)
-    return fmt::format("asked for {} connections to {}, got none: refused {}, timed out {}, reset {}, other {}{}",
+    return fmt::format("requested {} connections to {}, got none: refused {}, timed out {}, reset {}, other {}{}",
                        plan.connections, address_of(plan), c.refused, c.timed_out, c.reset, c.other,
                        c.other > 0 ? fmt::format(" ({})", std::strerror(figures.other_connect_error)) : "");
   if (!answered && !faults.empty()) return fmt::format("no reply was right: {}", fault_text(faults.front(), figures));

@@ -211,17 +211,17 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
   add_duration(line, "--round", plan.round,
                "closed loop: connections that have their reply send together at the next multiple of this time");
   add_duration(line, "--look-every", plan.poll_every,
-               "look at sockets and schedule at most this often; costs less where many messages come, and response "
-               "times come out up to this much longer, in an open loop twice (default: at once)");
+               "poll sockets and schedule at most this often; that costs less where many messages come, and makes "
+               "response times up to this much longer, in an open loop up to twice (default: at once)");
   add_choice(line, "--write-due", plan.write_due, write_dues,
-             "due messages leave one by one, in the order of the schedule (each), or at each look at the schedule all "
-             "of a connection in one call (joined; default each)");
+             "due messages leave one by one, in the order of the schedule (each), or at each poll all those of a "
+             "connection leave in one call (joined; default each)");
   add_choice(
       line, "--spin", plan.spin, spins,
-      "open loop, rounds: wake as early as timers are late, measured under the load (auto) or before it (on), and "
-      "spin until a message is due, or do neither (off), which costs less and sends later; closed loop, servers not "
-      "netdyno's: look for replies for 20us before sleeping, while most come by then (auto), always (on) or never "
-      "(off) (default auto)");
+      "open loop, rounds: wake as early as timers are late, and spin until a message is due; auto measures timers "
+      "under the load, on before it; off does neither, costs less and sends later. Closed loop, servers not netdyno's: "
+      "poll for replies for 20us before sleeping, while most come by then (auto), always (on) or never (off) "
+      "(default auto)");
   add_bytes(line, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
   add_duration(line, "--duration", plan.duration, "the measured window (default 10s; with --count an hour at most)");
   add_whole_number(line, "-n,--count", plan.count,
@@ -243,7 +243,7 @@ void add_connection_options(CommandLine& line, LoadPlan& plan) {
   line.add_number("--chunks", plan.chunks, std::size_t{1}, most_chunks,
                   "web: each reply is a stream of N chunks (server-sent events)");
   add_duration(line, "--every", plan.every,
-               "with --messages: from a client's write to its next; with --chunks: from a chunk to the next "
+               "with --messages: time from a client's write to its next; with --chunks: from a chunk to the next "
                "(default 5ms)");
   line.add_number("--requests-per-connection", plan.requests_per_connection, 1U, 1'000'000'000U,
                   "close a connection after N replies, and open a new one for the next request (default: never)");
@@ -326,7 +326,7 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
     for (const std::string& path : lines_of_file("--path", text.substr(1))) take_path(path);
   };
   line.add_read_each("--path", read_path,
-                     "http://: what is requested, in place of the URL's path; several are taken in turn, /a=3 three "
+                     "http://: the path to request, in place of the URL's; several are taken in turn, /a=3 three "
                      "times as often as /b; or @FILE with one on each line")
       .type_name("PATH[=WEIGHT]|@FILE");
   const auto read_method = [&http](const std::string& text) {
@@ -364,7 +364,7 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
   const std::map<std::string, Check> checks{
       {"status", Check::status}, {"length", Check::length}, {"hash", Check::hash}, {"echo", Check::echo}};
   add_choice(line, "--verify", http.check, checks,
-             "http://: what of a reply is verified: its status; its length too, or a hash of its body, against the "
+             "http://: the verified part of a reply: its status; its length too, or a hash of its body, against the "
              "first one of the same URL; or that it echoes the target, which then ends with a stamp (default status)");
   const auto add_bytes_or_file = [&line](const std::string& name, std::string& bytes, const std::string& help) {
     return line.add_read(

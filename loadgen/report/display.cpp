@@ -46,8 +46,7 @@ std::string load_text(const LoadPlan& plan) {
   if (plan.speaks_at_once) which += ", which send as soon as they are connected";
   if (const auto most = plan.requests_per_connection; most > 0)
     which += fmt::format(" at a time, reconnected after {} request{}", most, most == 1 ? "" : "s");
-  std::string looks =
-      plan.poll_every > 0 ? fmt::format(", looked at every {:g} ms", 1e3 * seconds(plan.poll_every)) : "";
+  std::string looks = plan.poll_every > 0 ? fmt::format(", polled every {:g} ms", 1e3 * seconds(plan.poll_every)) : "";
   if (plan.write_due == WriteDue::joined) looks += ", due messages of a connection joined";
   if (!plan.rate_hz) {
     const std::string rounds = plan.round > 0 ? fmt::format(" in rounds of {:g} s", seconds(plan.round)) : "";

@@ -583,7 +583,7 @@ def test_it_says_that_nothing_listens(unanswered_url: str, tmp_path: Path) -> No
     done = load(unanswered_url, "-c", "4", "--json", str(file), *QUICK)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "asked for 4 connections" in done.stderr
+    assert "requested 4 connections" in done.stderr
     assert "refused 4" in done.stderr
     result = msgspec.json.decode(file.read_bytes(), type=LoadResult)
     assert result.connections.refused == 4

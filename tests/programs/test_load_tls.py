@@ -363,7 +363,7 @@ def test_a_wrong_certificate_is_one_sentence(
         done = load(url, *(() if wrong == "authority" else trusted), "-c", "3", *QUICK)
         assert done.returncode == 1, done
         (line,) = done.stderr.splitlines()
-        assert line.startswith(f"netdyno-load: asked for 3 connections to {url}, got none: {words} (")
+        assert line.startswith(f"netdyno-load: requested 3 connections to {url}, got none: {words} (")
         assert "--insecure" in line
         result = result_of(url, "--insecure", *QUICK)
     expect_all_right(result)

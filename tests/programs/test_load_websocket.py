@@ -286,7 +286,7 @@ def test_a_handshake_that_fails_is_one_sentence(name: str) -> None:
     with websocket(serve) as url:
         done = load(url, "-c", "2", *QUICK)
     assert done.returncode == 1, done
-    assert done.stderr == f"netdyno-load: asked for 2 connections to {url}, got none: {words}\n"
+    assert done.stderr == f"netdyno-load: requested 2 connections to {url}, got none: {words}\n"
 
 
 @pytest.mark.parametrize(("taken", "is_right"), [("chat", True), ("superchat", True), ("Chat", False), ("cha", False)])
