@@ -308,10 +308,7 @@ def test_an_answer_that_is_not_settled_is_measured_again_where_there_is_more_tim
     assert machine.asks("--no-along", "--time-budget", "2m") == 0
     assert machine.ran.total() > before
     out = capsys.readouterr().out
-    assert (
-        "-advise, which has measured it: its answer is not settled, and this run has 2:00 where that run had 1:00."
-        in out
-    )
+    assert "-advise, which has measured it: its answer is not settled, and it had 1:00, while this run has 2:00." in out
 
 
 def test_a_settled_answer_is_taken_however_much_time_there_is(machine: FakeMachine) -> None:

@@ -209,7 +209,7 @@ def _decide(run: Run, place: StoredCell, request: AdviceRequest) -> Advice | str
     had_s, has_s = _find_budget_s(run, place), request.experiment.time_budget_s or 0.0
     if has_s <= had_s:
         return advice
-    return f"its answer is not settled, and this run has {format_clock(has_s)} where that run had {format_clock(had_s)}"
+    return f"its answer is not settled, and it had {format_clock(had_s)}, while this run has {format_clock(has_s)}"
 
 
 def _find_budget_s(run: Run, place: StoredCell) -> float:

@@ -115,7 +115,7 @@ def _select_options(*names: str) -> tuple[Option, ...]:
 def run(
     experiment: Annotated[str, typer.Argument(help="A name (see: list experiments) or the path of a .toml.")] = "quick",
     budget: Annotated[
-        Budget, typer.Option(help="How much of it to run: a part of its grid, as written, or as published.")
+        Budget, typer.Option(help="How much of the experiment runs: a part of its grid, as written, or as published.")
     ] = ("normal"),
     *,
     given: GivenOptions,
@@ -168,7 +168,7 @@ def gate(
     ] = None,
     after: Annotated[str | None, typer.Option(metavar="COMMAND", help="The new server: './new --port {port}'.")] = None,
     base: Annotated[
-        str | None, typer.Option(metavar="REF", help="Not --before, --after, but HEAD against this commit.")
+        str | None, typer.Option(metavar="REF", help="Compare HEAD with this commit, without --before and --after.")
     ] = None,
     server: Annotated[
         str | None,
@@ -183,7 +183,7 @@ def gate(
         Path | None, typer.Option(metavar="DIR", help="With --base: where the server's git is (default: here).")
     ] = None,
     contestant: Annotated[
-        str | None, typer.Option(help="With --base: not --server, but one of netdyno's (see: list servers).")
+        str | None, typer.Option(help="With --base, without --server: one of netdyno's servers (see: list servers).")
     ] = None,
     workload: Annotated[
         str | None, typer.Option(help="The workload of both (protocol/WIRE.md; default: http).")
@@ -334,7 +334,7 @@ def profile(
 def resume(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The id of an interrupted run, or its folder.")],
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Resume even if machine or programs have changed; recorded.")
+        bool, typer.Option("--anyway", help="Resume even if machine or programs have changed, and record that.")
     ] = False,
     *,
     given: GivenOptions,
@@ -458,7 +458,7 @@ def load(
 
 @app.command("install-load")
 def install_load(
-    prefix: Annotated[Path, typer.Argument(help="Where to: the program goes into its folder bin, such as ~/.local.")],
+    prefix: Annotated[Path, typer.Argument(help="The folder whose bin gets the program, such as ~/.local.")],
 ) -> int:
     """Install the load generator alone: it runs without Python, and on other machines."""
     from netdyno.verbs import install_load as command
@@ -613,7 +613,7 @@ def flips(
     along: Annotated[
         str | None, typer.Option(metavar="FACTOR", help="What varies: connections, service-time, ...")
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="A metric other than the one ranked by.")] = None,
+    metric: Annotated[str | None, typer.Option(help="The metric, if not the one that ranks.")] = None,
     results: ResultsFolder = RESULTS,
     as_json: Json = False,
 ) -> int:
@@ -750,7 +750,7 @@ def cluster_join(
     port: Annotated[
         int, typer.Option(min=1, max=65535, help="A port of this host that is open to the cluster's other hosts.")
     ] = 8787,
-    cores: Annotated[str | None, typer.Option(help="For the programs: 0,2-3 (default: all).")] = None,
+    cores: Annotated[str | None, typer.Option(help="The cores for the programs, such as 0,2-3 (default: all).")] = None,
 ) -> int:
     """Make this machine a host of the cluster, until Ctrl-C."""
     from netdyno.verbs import cluster

@@ -99,7 +99,7 @@ def find_flips(
         if name not in measured:
             raise UserError(f"{name!r} was not measured across {factor}{did_you_mean(name, measured)}")
     if first == second:
-        raise UserError(f"{first!r} twice: a flip is between two")
+        raise UserError(f"{first!r} is named twice: a flip is between two contestants")
     findings = [finding for part in varied for finding in judge_flips.find_flips(part, factor, first, second, metric)]
     if not findings:
         raise UserError(f"{first} and {second} have no level of {factor} with a valid trial of each in one block")

@@ -253,8 +253,8 @@ def convert_to_gate(experiment: Experiment, margins: Mapping[str, float], time_b
     unjudged = [name for name in margins if name not in judged]
     if unjudged and margins is not MARGINS:
         raise UserError(
-            f"--margin {unjudged[0]}: a gate judges it in no scenario of {experiment.name!r}: neither a latency of a "
-            "closed loop nor 'mean', unless the scenario ranks by it"
+            f"--margin {unjudged[0]}: a gate of {experiment.name!r} does not judge it: it judges a latency of a closed "
+            "loop, or 'mean', only where the scenario ranks by it"
         )
     return msgspec.structs.replace(
         experiment,

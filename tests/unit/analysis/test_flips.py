@@ -157,7 +157,7 @@ def test_a_block_without_one_of_the_two_says_nothing_there() -> None:
             "no two levels of 'rate' .* cannot show a flip; it has several of connections",
         ),
         (EPOLL, "nobody", "connections", None, "'nobody' was not measured across connections"),
-        (EPOLL, EPOLL, "connections", None, "twice: a flip is between two"),
+        (EPOLL, EPOLL, "connections", None, "is named twice: a flip is between two contestants"),
         (EPOLL, LOCK, "connections", "thruput", "unknown metric 'thruput'"),
     ],
 )

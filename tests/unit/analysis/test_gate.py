@@ -34,7 +34,7 @@ def make_experiment(*scenarios: Scenario, **margins: float) -> Experiment:
 
 
 def test_a_margin_that_no_scenario_judges_is_refused() -> None:
-    with pytest.raises(UserError, match="--margin mean: a gate judges it in no scenario of 'web'"):
+    with pytest.raises(UserError, match="--margin mean: a gate of 'web' does not judge it"):
         make_experiment(CLOSED, OPEN, throughput=0.05, mean=0.1)
     with pytest.raises(UserError, match="--margin p50: "):
         make_experiment(CLOSED, throughput=0.05, p50=0.1)
