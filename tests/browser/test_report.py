@@ -738,7 +738,7 @@ def test_what_the_machine_disturbed_stands_in_the_header_and_in_its_section(trou
     assert f"{counts.invalid} invalid, {counts.faulty} faulty" in header
     troubled.page.get_by_role("link", name=f"{counts.retried} retried").click()
     section = troubled.page.locator("#machine")
-    assert "Retries look at no figure" in section.inner_text()
+    assert "No retry depends on a figure" in section.inner_text()
     by_contestant = troubled.page.get_by_role("region", name="Retries by contestant")
     assert "asio-callbacks 4" in " ".join(by_contestant.inner_text().split())
     by_cause = troubled.page.get_by_role("region", name="Retried trials by cause")

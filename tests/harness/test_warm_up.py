@@ -113,7 +113,7 @@ def test_before_an_open_loop_it_is_a_closed_one(
     ((_, warmup),) = warm_up.measure((KIND,), {"echo": OPEN}, {"fake": contestant}, context)
     assert warmup.closed
     assert read_arrivals(context.folder / "logs" / "warm-up-echo-fake.log") == ["closed"]
-    assert "of a closed loop before its load, which its memory includes, in echo, measured" in warm_up.describe_warmups(
+    assert "of a closed loop before its load (its memory includes that) in echo, measured" in warm_up.describe_warmups(
         "fake", "echo", [warmup]
     )
 

@@ -51,7 +51,7 @@ FAILURES: Mapping[FaultKind, Mapping[str, str]] = {
             "A contestant used 1% of a core during other slices; if it does in most trials, it is measured alone."
         ),
         "rotation": (
-            "A busy server's threads take longer than a slice to go round; if they do in most trials, this level "
+            "A busy server's threads take longer than a slice to run once each; if they do in most trials, this level "
             "is measured alone."
         ),
         "backlog": (
@@ -63,7 +63,7 @@ FAILURES: Mapping[FaultKind, Mapping[str, str]] = {
         ),
         "common_start": "The hosts may have begun 1% of the window apart.",
         "client_slower": "A host had twice the median response time of another, and 200 us more.",
-        "client_stalled": "A host stood still while others were answered.",
+        "client_stalled": "A host stalled while others were answered.",
         "stranger_load": "Connections that netdyno did not make were 5% of the server's work.",
         "uneven_load": "Other programs ran beside one contestant and spared another: no trial of them counts.",
     },

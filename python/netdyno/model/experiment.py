@@ -172,7 +172,7 @@ class Conditions(OwnRequests, kw_only=True):
         Number, Option(DURATION, "All connections that have a reply send at multiples of this time.", "load")
     ] = 0.0
     look_every_s: Annotated[
-        Number, Option(DURATION, "Least time between looks at the generator's sockets.", "load")
+        Number, Option(DURATION, "Least time between polls of the generator's sockets.", "load")
     ] = 0.0
     rate: Annotated[Number | None, Option(RATE, "Messages per second of all connections.", "load")] = None
     rate_per_connection: Annotated[

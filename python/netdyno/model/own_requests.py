@@ -100,7 +100,7 @@ class OwnRequests(Frozen, kw_only=True):
         Verify | None,
         Option(
             word(*get_args(Verify)),
-            "What of a reply is verified: its status; its length or a hash too, against the first of its URL; or that "
+            "The verified part of a reply: its status; its length or a hash too, against the first of its URL; or that "
             "it echoes the URL (default: length, if that is constant).",
             "requests",
         ),

@@ -157,7 +157,7 @@ class ClaimReader:
         for key in ("a", "b"):
             own_cells = table_in(where, table, key)
             for repeated in own_cells.keys() & common.keys():
-                fail(f"{where}: {key}", repeated, "'cells' says it already")
+                fail(f"{where}: {key}", repeated, "'cells' names it already")
             sides[key] = self._cells.cells(f"{where}: {key}", {**common, **own_cells}, METRICS[metric])
         self._check_pairs(where, sides["a"], sides["b"])
         every = read_flag(where, table, "every")

@@ -55,7 +55,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     "claim.script": {
         "by": "script (default): by the load of the source's own program; build: by its build.",
         "because": "A sentence on why the verdict by the program differs from that by the text.",
-        "test": "As of the claim.",
+        "test": "As in the claim.",
     },
     "claim.test": {
         "kind": "ratio, bound, order, trend or flat.",

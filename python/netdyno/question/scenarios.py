@@ -212,7 +212,7 @@ def _list_schedule_rules(cell: Settings, scenario: Scenario, *, has_depth: bool)
         f"arrivals = {cell.arrivals!r} needs a 'rate' (messages per second in all) or a 'rate-per-connection'": (
             is_open and not rates
         ),
-        "'look-every' and 'round': leave one of them out; a look would make the rounds late": (
+        "'look-every' and 'round': leave one of them out; polling so rarely would make the rounds late": (
             cell.look_every_s > 0 and cell.round_s > 0
         ),
         "'write-due' = 'joined' and 'write-mode' = 'split': leave one of them out": (

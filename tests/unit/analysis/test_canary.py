@@ -79,7 +79,7 @@ def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
     trials[3] = replace(trials[3], canary=replace(readings, after=None, unread="no such file"))
     over_time = read_canary(run_of(judge(trials)))
     assert (over_time.invalid, over_time.unread) == (0, 1)
-    assert "The canary could not be read at 1 trial." in describe_drift(over_time)
+    assert "The canary could not be read in 1 trial." in describe_drift(over_time)
 
 
 # --- what is printed ---------------------------------------------------------------------------------------------

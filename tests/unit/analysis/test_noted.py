@@ -34,7 +34,7 @@ def test_it_is_reported_in_the_table_and_in_the_report() -> None:
     left, visited = notices.describe_noted(findings)
     trials = sum(trial.contestant == EPOLL and trial.status == "valid" for trial in run.trials)
     assert left == f"{EPOLL} left programs running in {trials} of {trials} trials: {LEFT.detail}."
-    assert visited == f"{EPOLL} served others than netdyno in {trials} of {trials} trials: {VISITED.detail}."
+    assert visited == f"{EPOLL} served other programs than netdyno in {trials} of {trials} trials: {VISITED.detail}."
     assert_in_table_and_report(analysis, left, visited)
 
 

@@ -210,7 +210,7 @@ def test_a_need_is_kept_as_it_is_written(need: str) -> None:
         ('a = { both.nodelay = "on" }', 'a = "on"', "test 1: key 'a': must be a table"),
         ('a = { both.nodelay = "on" }', 'a = { both = "on" }', "a: key 'both': must be a table"),
         ('a = { both.nodelay = "on" }', 'a = { both.nodelay = "off" }', "'a' and 'b' are the same cells"),
-        ('a = { both.nodelay = "on" }', 'a = { client = "asio-x" }', "a: key 'client': 'cells' says it already"),
+        ('a = { both.nodelay = "on" }', 'a = { client = "asio-x" }', "a: key 'client': 'cells' names it already"),
         (
             'a = { both.nodelay = "on" }',
             "a = { }",

@@ -109,7 +109,7 @@ def describe_warmups(contestant: str, where: str, warmups: Sequence[Warmup]) -> 
     lengths = sorted({f"{warmup.seconds:.1f}" for warmup in warmups}, key=float)
     span = f"{lengths[0]} to {lengths[-1]} s" if len(lengths) > 1 else f"{lengths[0]} s"
     if all(warmup.closed for warmup in warmups):
-        span += " of a closed loop before its load, which its memory includes,"
+        span += " of a closed loop before its load (its memory includes that)"
     if all(warmup.steady for warmup in warmups):
         return f"warm-up of {contestant}: {span} in {where}, measured"
     still = f"the cost of a message had not settled after {LIMIT_S:g} s, so its JIT is part of its figures"

@@ -62,7 +62,7 @@ def explain_held(name: str, load: LoadResult, connections: int, wait_s: float) -
         return ""
     return (
         f"{name} answers {quantities.plural(answered, 'connection')} at a time: the other {others} of {connections} "
-        f"got no reply within {wait_s:g} s. -c {answered} loads just those"
+        f"got no reply within {wait_s:g} s. -c {answered} loads only that many"
     )
 
 

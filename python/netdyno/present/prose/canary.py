@@ -51,7 +51,7 @@ def describe_drift(machine: MachineOverTime) -> tuple[str, ...]:
     else:
         texts.append(f"No trial was further than a factor of {FACTOR:g} from the median of its block.")
     if machine.unread:
-        texts.append(f"The canary could not be read at {quantities.plural(machine.unread, 'trial')}.")
+        texts.append(f"The canary could not be read in {quantities.plural(machine.unread, 'trial')}.")
     if machine.unjudged:
         texts.append(f"{quantities.plural(machine.unjudged, 'trial')} of an unfinished block could not be judged.")
     return tuple(texts)

@@ -18,9 +18,7 @@ from netdyno.kit.paths import ENTRY
 from netdyno.model.contestant import Contestant
 from netdyno.present.prose.capacity import format_rate
 
-SEARCHED_IN_TURN = (
-    f"Each was searched by itself, one after the other; {ENTRY} run compares servers side by side, with intervals."
-)
+SEARCHED_IN_TURN = f"The searches ran one after the other; {ENTRY} run compares servers side by side, with intervals."
 
 
 def describe_comparison(servers: Sequence[Contestant], carried: Mapping[str, Carried]) -> tuple[str, ...]:

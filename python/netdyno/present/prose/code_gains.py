@@ -10,9 +10,9 @@ from netdyno.model.metrics import METRICS
 
 HEADLINE = "What more code gains"
 EXPLANATION = (
-    "A mark is a server in one scenario: how much code it has, and how many times as good it is there as the server "
-    "with the fewest lines, by the metric of the scenario, over all loads. Code that only some servers share counts "
-    "for each of them. A full mark is proven different, a hollow one is not."
+    "A mark is a server in one scenario. It shows how much code the server has, and how many times as good it is as "
+    "the server with the fewest lines, by the metric of the scenario, over all loads. Code that only some servers "
+    "share counts for each of them. A full mark is proven different, a hollow one is not."
 )
 HEADINGS = ("scenario", "server", "metric", "lines", "complexity", "times as good", "95% interval", "proven")
 AXIS = "times as good (log scale)"
@@ -22,7 +22,7 @@ def describe_panel(gains: Sequence[CodeGain], measure: str) -> str:
     """Describe a panel for readers who do not see it."""
     ordered = sorted(gains, key=lambda gain: gain.gain)
     ends = " to ".join(f"{_format_gain(end)} ({end.contestant} in {end.question})" for end in (ordered[0], ordered[-1]))
-    return f"{HEADLINE}, by {measure}: {quantities.plural(len(gains), 'mark')}, from {ends}. All stand in the table."
+    return f"{HEADLINE}, by {measure}: {quantities.plural(len(gains), 'mark')}, from {ends}. The table has all."
 
 
 def make_row(gain: CodeGain) -> tuple[str, ...]:

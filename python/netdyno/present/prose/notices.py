@@ -72,7 +72,7 @@ def _list_shares(findings: ScenarioFindings, level: str) -> list[str]:
 
 NOTE_WORDS = {
     "left_behind": "left programs running",
-    "strangers": "served others than netdyno",
+    "strangers": "served other programs than netdyno",
 }
 """The note in words, by the audit that found it."""
 

@@ -26,8 +26,8 @@ def _describe_trials(retries: Retries) -> str:
     given_up = f" {quantities.plural(retries.given_up, 'cell')} stayed empty." if retries.given_up else ""
     return (
         f"The machine disturbed trials of {quantities.plural(retries.cells, 'cell')}, which were retried "
-        f"{quantities.plural(retries.tries, 'time')} in their blocks ({causes}). Retries look at no figure.{given_up} "
-        f"{_describe_spread(retries.p, retries.by_contestant)}"
+        f"{quantities.plural(retries.tries, 'time')} in their blocks ({causes}). No retry depends on a figure."
+        f"{given_up} {_describe_spread(retries.p, retries.by_contestant)}"
     ).strip()
 
 

@@ -174,7 +174,7 @@ def _describe_panel(findings: CapacityFindings, level: str, curves: Sequence[Cap
     where = f", {level}" if level else ""
     return (
         f"Response time over the offered rate{where}; objective {findings.objective.text}. {contestants}. "
-        "All values stand in the table under the figure."
+        "The table under the figure has all values."
     )
 
 

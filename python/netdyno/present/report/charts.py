@@ -118,12 +118,12 @@ def _describe_drawing(chart: Chart) -> str:
         sentences.append("Only messages that arrived have a response time.")
     if any(spot.value and spot.value.interval for spot in chart.spots):
         drawn = "Whiskers: 95% intervals over blocks. Faint dots: the single blocks."
-        sentences.append("Intervals stand in the table." if chart.figure.kind == "surface" else drawn)
+        sentences.append("The table has the intervals." if chart.figure.kind == "surface" else drawn)
     if 0 < chart.blocks < FEWEST_BLOCKS:
         few = "One block" if chart.blocks == 1 else f"Only {chart.blocks} blocks in some cells"
         sentences.append(f"{few}: no interval{'' if chart.blocks == 1 else ' there'}.")
     if chart.figure.kind == "ladder":
-        sentences.append("The lowest stands first.")
+        sentences.append("The lowest comes first.")
     sentences += [f"{name} is UNSAFE, and in no ranking." for name in chart.unsafe]
     if chart.elsewhere:
         sentences.append(

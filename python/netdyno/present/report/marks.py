@@ -163,7 +163,7 @@ def describe_panel(chart: Chart, chart_panel: ChartPanel) -> str:
         values = [min(values, key=lambda pair: pair[1]), max(values, key=lambda pair: pair[1])]
         title = f"{title}, least and greatest"
     text = "; ".join(_describe_spot(chart, spot, value) for spot, value in values)
-    return f"{title}: {text}. All values stand in the table under the figure."
+    return f"{title}: {text}. The table under the figure has all values."
 
 
 def _describe_spot(chart: Chart, spot: Spot, value: float) -> str:

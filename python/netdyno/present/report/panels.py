@@ -156,7 +156,7 @@ def _describe_panel(title: str, findings: ScenarioFindings, level: LevelInfo, me
         f"{cell.contestant} {METRICS[metric].speak(_find_estimate(cell, metric).value)}{_describe_loss(findings, cell)}"
         for cell in cells
     )
-    return f"{title}. At {level.label}: {values}. All values stand in the table of this section."
+    return f"{title}. At {level.label}: {values}. The table of this section has all values."
 
 
 def _describe_loss(findings: ScenarioFindings, cell: CellFigures) -> str:

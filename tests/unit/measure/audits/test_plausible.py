@@ -75,7 +75,7 @@ IMPOSSIBLE: dict[str, FieldChange] = {
     "messages that a closed loop answers, each after the one before": ("load.requests.completed", 1100),
     "CPU of the server (s)": ("server.cpu_system_s", 0.9),
     "CPU of the generator (s)": ("load.generator.cpu_user_s", 0.9),
-    "CPU on the lookout (s), of all of the generator's": ("load.generator.spun_s", 0.4),
+    "CPU of spinning (s), of all of the generator's": ("load.generator.spun_s", 0.4),
     "CPU that the messages cost the server at least (s), of what it used": ("server.cpu_user_s", 0.0),
     "CPU that the messages cost the generator at least (s), of what it used": ("load.generator.cpu_system_s", 0.0),
     "bytes that are copied out of the kernel": ("limits.copies_hz", 10_000.0),

@@ -88,7 +88,9 @@ def test_a_server_that_answers_only_some_connections_is_named(
     result = changed(load(), "connection_mean_ns", distribution(answered, 1000))
     result = changed(changed(result, "connections.established", established), "connections.closed_after_reply", closed)
     result = changed(changed(result, "messages.received", received), "messages.lost", lost)
-    expected = "mine answers 4 connections at a time: the other 16 of 20 got no reply within 5 s. -c 4 loads just those"
+    expected = (
+        "mine answers 4 connections at a time: the other 16 of 20 got no reply within 5 s. -c 4 loads only that many"
+    )
     assert explain_held("mine", result, 20, 5.0) == (expected if is_held else "")
 
 
