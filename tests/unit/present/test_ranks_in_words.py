@@ -340,7 +340,7 @@ def test_an_undecided_lead_still_excludes_those_proven_worse() -> None:
 def test_of_many_undecided_four_are_named_and_those_proven_worse() -> None:
     names = ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen")
     slow = {f"slow-{name}": {"throughput": 0.02} for name in names}
-    alike = dict[str, dict[str, float]].fromkeys(names, {})
+    alike: dict[str, dict[str, float]] = {name: {} for name in names}
     few = verdict.answer(answered(alike | {"slow-ant": {"throughput": 0.02}}, spread=0.3))
     assert re.match(r"(\w{3}, ){3}\w{3} and 4 more \(all but slow-ant\) are not proven different in ", few.short)
     many = verdict.answer(answered(alike | slow, spread=0.3))
