@@ -40,7 +40,7 @@ def convert_analysis(analysis: Analysis) -> schema.Findings:
         analysis,
         version=VERSION,
         blocks=analysis.blocks_measured,
-        scenarios=tuple(map(_convert_question, analysis.scenarios)),
+        scenarios=tuple(map(_convert_scenario, analysis.scenarios)),
         claims=tuple(map(_convert_claim, analysis.claims)),
         control=schema.ControlEntry(
             comparisons=control.different.of,
@@ -115,7 +115,7 @@ def convert_company(company: Company | None) -> schema.CompanyEntry | None:
     return _fill(schema.CompanyEntry, company, label=company_words.label(company)) if company else None
 
 
-def _convert_question(findings: ScenarioFindings) -> schema.QuestionEntry:
+def _convert_scenario(findings: ScenarioFindings) -> schema.QuestionEntry:
     scenario, answer = findings.scenario, verdict.answer(findings)
     heaviest = findings.heaviest.key if findings.levels and findings.cells else None
     return _fill(
