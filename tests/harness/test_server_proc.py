@@ -10,12 +10,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from netdyno.measure.machine import server_proc
 from netdyno.measure.machine.server_proc import ServerReading, ThreadCounters, compute_observation, scale_to_part
+from netdyno.model.observation import ServerObservation
 from tests.support.patience import eventually
 
 HELD = 16 << 20
@@ -100,6 +102,18 @@ def test_a_part_of_an_observation_has_its_shares_of_the_counts_and_its_own_cpu()
     assert part.cpu_user_s == pytest.approx(0.3)
     assert part.cpu_system_s == pytest.approx(0.1)
     assert (part.window_s, part.harness_cpu_s) == (1.5, 0.001)
+
+
+def test_a_part_leaves_only_what_is_no_amount_of_its_time() -> None:
+    """A field that `scale_to_part` forgets would be the whole's."""
+    fields = ServerObservation.__struct_fields__
+    values: dict[str, Any] = dict.fromkeys(fields, 1000)
+    whole = ServerObservation(**values)
+    part = scale_to_part(whole, switches_share=0.5, wait_share=0.5, cpu_s=1.0, window_s=0.5, harness_cpu_s=0.1)
+    assert {name for name in fields if getattr(part, name) == 1000} == {
+        *("rss_peak_bytes", "rss_ready_bytes", "threads", "threads_unread", "threads_sampled", "totals"),
+        *("connections_per_thread", "tick_lag_ns", "quota_use"),
+    }
 
 
 def test_some_of_many_threads_stand_for_all_but_the_main_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from netdyno.measure.machine import server_proc, server_processes
-from netdyno.measure.machine.server_processes import Origin, ProcessCpu, ProcessMemory
+from netdyno.measure.machine.server_processes import FamilySnapshot, Origin, ProcessCpu, ProcessMemory
 
 MIB = 1 << 20
 TICKS_S = 0.03
@@ -176,6 +177,15 @@ def test_pages_of_files_count_in_full_though_other_programs_have_them_too() -> N
     assert server_processes.compute_peak_memory([first, many_files], 2) == 1024 * (unshared + 750)
     unknown = ProcessMemory(second.status, b"")
     assert server_processes.compute_peak_memory([first, unknown], 3) == 1024 * (900 + 2 * 700)
+
+
+def test_what_is_counted_of_a_process_is_added_up() -> None:
+    """A field that `sum_readings` forgets would be the first process's alone."""
+    snapshot = server_proc.take(os.getpid())
+    one = server_proc.understand(snapshot)
+    both = server_processes.sum_readings(FamilySnapshot({1: snapshot, 2: snapshot}, {}))
+    counts = {name for name in one.__struct_fields__ if name not in {"at_s", "harness_cpu_s", "tasks"}}
+    assert {name: getattr(both, name) for name in counts} == {name: 2 * getattr(one, name) for name in counts}
 
 
 def test_of_many_processes_some_are_read_and_the_cpu_of_all() -> None:
