@@ -11,6 +11,7 @@ function(netdyno_check_digest name digest why)
   if(NOT "${digest}  ${name}" IN_LIST lines)
     string(CONCAT how "${name} is not the one of packages/digests.txt (its SHA-256 is ${digest}): if you changed its "
       "version, put its line there; else do not trust it, and remove it")
-    set(${why} "${how}" PARENT_SCOPE)
+    string(JOIN ". " all ${${why}} "${how}") # with those that were wrong before
+    set(${why} "${all}" PARENT_SCOPE)
   endif()
 endfunction()
