@@ -125,7 +125,7 @@ def commands(block: Block) -> str:
 
 def single_cell(experiment: str) -> str:
     """Return the text of an experiment with its last scenario only, at the first level of each factor, and a search for
-    a flip that has no level in between. tests/unit/experiment loads the shipped experiments whole."""
+    a flip that has no level in between. tests/unit/question/test_experiment.py loads the shipped experiments whole."""
     settings, *scenarios = experiment.split("[[scenario]]\n")
     text = "[[scenario]]\n".join([settings, *scenarios[-1:]])
     for pattern, replacement in SINGLE_CELL.items():
