@@ -182,10 +182,10 @@ def test_pages_of_files_count_in_full_though_other_programs_have_them_too() -> N
 def test_what_is_counted_of_a_process_is_added_up() -> None:
     """A field that `sum_readings` forgets would be the first process's alone."""
     snapshot = server_proc.take(os.getpid())
-    one = server_proc.understand(snapshot)
+    alone = server_proc.understand(snapshot)
     both = server_processes.sum_readings(FamilySnapshot({1: snapshot, 2: snapshot}, {}))
-    counts = {name for name in one.__struct_fields__ if name not in {"at_s", "harness_cpu_s", "tasks"}}
-    assert {name: getattr(both, name) for name in counts} == {name: 2 * getattr(one, name) for name in counts}
+    counts = {name for name in alone.__struct_fields__ if name not in {"at_s", "harness_cpu_s", "tasks"}}
+    assert {name: getattr(both, name) for name in counts} == {name: 2 * getattr(alone, name) for name in counts}
 
 
 def test_of_many_processes_some_are_read_and_the_cpu_of_all() -> None:
