@@ -5,13 +5,18 @@ if(EXISTS ${netdyno_digests})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${netdyno_digests})
 endif()
 
-# Sets `why` where a file's digest is not the one that stands there.
-function(netdyno_check_digest name digest why)
+# Adds to the caller's text `whys` why a file is not trusted: its digest is not the one that stands there.
+function(netdyno_check_digest name digest whys)
   file(STRINGS ${netdyno_digests} lines)
-  if(NOT "${digest}  ${name}" IN_LIST lines)
-    string(CONCAT how "${name} is not the one of packages/digests.txt (its SHA-256 is ${digest}): if you changed its "
-      "version, put its line there; else do not trust it, and remove it")
-    string(JOIN ". " all ${${why}} "${how}") # with those that were wrong before
-    set(${why} "${all}" PARENT_SCOPE)
+  set(text "${${whys}}")
+  string(FIND "${text}" "${name} " at)
+  if("${digest}  ${name}" IN_LIST lines OR at GREATER_EQUAL 0)
+    return()
   endif()
+  if(text)
+    string(APPEND text ". ")
+  endif()
+  string(APPEND text "${name} is not the one of packages/digests.txt (its SHA-256 is ${digest}): if you changed its "
+    "version, put its line there; else do not trust it, and remove it")
+  set(${whys} "${text}" PARENT_SCOPE)
 endfunction()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -206,6 +207,18 @@ def test_a_crate_that_is_not_the_pinned_one_is_not_built_with(kinds: Kinds) -> N
             assert "not built" in why_not
         else:
             assert why_not.startswith("mio-1.2.5.crate is not the one of packages/digests.txt (its SHA-256 is aaaa")
+
+
+def test_all_crates_that_are_not_pinned_are_named_at_once(kinds: Kinds) -> None:
+    lines = kinds.root / "packages/digests.txt"
+    lines.parent.mkdir()
+    lines.write_text("")
+    (kinds.root / "cache").touch()
+    (kinds.rust / "tree").write_text(f"oxide v0.1.0 ({kinds.rust})\nmio v1.2.5\nsocket2 v0.6.0\nmio v1.2.5 (*)\n")
+    entry = '[[package]]\nname = "{}"\nversion = "{}"\nsource = "registry"\nchecksum = "{}"\n'
+    crates = (("mio", "1.2.5", 64 * "a"), ("socket2", "0.6.0", 64 * "b"))
+    (kinds.rust / "Cargo.lock").write_text("".join(entry.format(*crate) for crate in crates))
+    assert re.findall(r"(\S+)\.crate is not", kinds.configure()["oxide"]) == ["mio-1.2.5", "socket2-0.6.0"]
 
 
 def test_a_command_gets_its_folders_behind_the_launcher(tmp_path: Path) -> None:
