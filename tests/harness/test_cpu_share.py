@@ -200,7 +200,7 @@ def test_softirqs_are_reported_of_each_core() -> None:
 QUOTA = """
 import os, sys, time
 from pathlib import Path
-from netdyno.verbs.instruments.doctor.checks import load
+from netdyno.verbs.instruments.doctor.checks import core_users
 from netdyno.verbs.instruments.doctor.system import System
 from netdyno.measure.machine import cpu_share, environment
 open(sys.argv[1] + "/cgroup.procs", "w").write(str(os.getpid()))
@@ -210,7 +210,7 @@ while time.monotonic() < until:
     pass
 seen = cpu_share.compute_observation(before, cpu_share.take(()), os.sched_getaffinity(0))
 recorded = environment.describe_machine(Path("/nonexistent"))["limit.cpu_quota_cores"]
-print(recorded, seen.throttled_s, seen.throttled_periods, load.cpu_quota(System()).found)
+print(recorded, seen.throttled_s, seen.throttled_periods, core_users.cpu_quota(System()).found)
 """
 
 

@@ -22,7 +22,7 @@ from netdyno.measure.machine.links.namespace import NotAllowedError
 from netdyno.model.observation import Pinning
 from netdyno.question.contestants.kernel import explain_uring_error
 from netdyno.verbs.instruments.doctor import examine
-from netdyno.verbs.instruments.doctor.checks.load import parse_pressure, sum_device_interrupts
+from netdyno.verbs.instruments.doctor.checks.core_users import parse_pressure, sum_device_interrupts
 from netdyno.verbs.instruments.doctor.finding import DoctorVerdict, Finding, as_text, list_checks
 from netdyno.verbs.instruments.doctor.system import Moment, System
 

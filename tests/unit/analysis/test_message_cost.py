@@ -14,7 +14,7 @@ from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
 from netdyno.model.trial import SystemCall, Traced, Trial
 from netdyno.present.report import work as report
-from netdyno.present.report.tables import ReportTable
+from netdyno.present.report.report_table import ReportTable
 from tests.support.builders.analysed import analysed, findings_of
 from tests.support.builders.made_run import EPOLL, LOCK, SNAPSHOT, made_run, with_only
 from tests.support.undrawn import page_without_panels

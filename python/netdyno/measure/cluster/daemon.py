@@ -29,7 +29,7 @@ from netdyno.kit.held_signals import list_ending_signals
 from netdyno.kit.paths import ENTRY
 from netdyno.kit.temporary import temporary_folder
 from netdyno.kit.url import TcpUrl, parse_tls_url
-from netdyno.measure.cluster import authority, clocks, engine, host_links, loads, trial_helper
+from netdyno.measure.cluster import authority, clocks, engine, host_links, remote_load, trial_helper
 from netdyno.measure.cluster.authority import Role
 from netdyno.measure.cluster.described import describe
 from netdyno.measure.cluster.host_links import Channel
@@ -206,11 +206,11 @@ class Worker(DaskWorker):  # type: ignore[misc]
                 way.close()
 
     async def _open_way(self, path: Path) -> asyncio.AbstractServer:
-        """Open the socket to which stand-ins for the load of this host's trial connect (stand_in.py)."""
+        """Open the socket to which stand-ins for the load of this host's trial connect (load_stand_in.py)."""
         return await asyncio.start_unix_server(self._serve_load, path, limit=LONGEST_LINE)
 
     async def _serve_load(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await loads.serve_request(self, reader, writer)
+        await remote_load.serve_request(self, reader, writer)
 
     @asynccontextmanager
     async def connected(self, address: str) -> AsyncIterator[Any]:

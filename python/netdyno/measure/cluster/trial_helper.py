@@ -41,7 +41,7 @@ from netdyno.model.options import settings
 from netdyno.question.contestants import building, contestants
 
 REQUEST, REPLY, WAY = "request.json", "reply.json", "way"
-STAND_IN = Path(__file__).parent / "stand_in.py"
+STAND_IN = Path(__file__).parent / "load_stand_in.py"
 
 
 def main(folder: Path, parent: int) -> int:

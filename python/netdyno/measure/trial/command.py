@@ -339,7 +339,7 @@ def _format_rate(settings: Settings) -> tuple[str, str]:
 
 
 def _format_share(settings: Settings) -> tuple[str, ...]:
-    """Return the first share; measure/cluster/loads.py counts on from it for the other hosts."""
+    """Return the first share; measure/cluster/remote_load.py counts on from it for the other hosts."""
     return ("--share", f"1/{settings.client_hosts}") if settings.client_hosts > 1 else ()
 
 

@@ -14,8 +14,8 @@ from netdyno.kit import quantities
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import associations
+from netdyno.present.report.report_table import make_cell, make_sortable, sort_by_low
 from netdyno.present.report.scale import RatioScale, Tick
-from netdyno.present.report.tables import make_cell, make_sortable, sort_by_low
 
 
 class Bar(msgspec.Struct, frozen=True):

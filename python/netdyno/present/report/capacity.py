@@ -25,7 +25,7 @@ from netdyno.present.report.drawing import (
     set_log_ticks,
 )
 from netdyno.present.report.panels import FACTOR_AXES, Styles
-from netdyno.present.report.tables import ReportTable, make_cell, make_sortable
+from netdyno.present.report.report_table import ReportTable, make_cell, make_sortable
 from netdyno.present.report.theme import ContestantStyle
 
 PANEL_HEIGHT = 3.6

@@ -22,7 +22,7 @@ from netdyno.present.report.heat import ColourScale, HeatPanel, tabulate_surface
 from netdyno.present.report.ladder import draw_ladder
 from netdyno.present.report.marks import shade
 from netdyno.present.report.panels import Styles
-from netdyno.present.report.tables import ReportTable, make_cell, make_sortable
+from netdyno.present.report.report_table import ReportTable, make_cell, make_sortable
 from netdyno.present.report.views import format_with_interval
 
 PUBLISHED_WORDS = "published (their machine)"

@@ -14,8 +14,8 @@ from netdyno.present.prose import code_gains as words
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, finish, format_short_number, open_panel
 from netdyno.present.report.panels import Styles
+from netdyno.present.report.report_table import ReportTable, make_sortable
 from netdyno.present.report.scale import ROUND_RATIOS
-from netdyno.present.report.tables import ReportTable, make_sortable
 
 LEAST_SPAN = math.log(2)
 """The least range of the gains: a few per cent must not fill the picture."""

@@ -13,7 +13,7 @@ from netdyno.kit import quantities
 from netdyno.present.prose import aa
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, finish, open_panel
-from netdyno.present.report.tables import ReportTable
+from netdyno.present.report.report_table import ReportTable
 from netdyno.present.report.views import make_comparison_row
 
 AXIS_INCHES, ROW_INCHES = 0.75, 0.14

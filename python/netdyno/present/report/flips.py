@@ -19,7 +19,7 @@ from netdyno.present.report import theme
 from netdyno.present.report.charts import LegendEntry
 from netdyno.present.report.drawing import Panel, finish, open_panel, set_level_ticks
 from netdyno.present.report.panels import FACTOR_AXES, Styles
-from netdyno.present.report.tables import ReportTable, make_sortable, sort_by_low
+from netdyno.present.report.report_table import ReportTable, make_sortable, sort_by_low
 
 NEITHER = "s"
 """The marker of a level at which neither side is proven better; a side has its own look."""

@@ -23,7 +23,7 @@ from netdyno.present.prose import retries
 from netdyno.present.prose.canary import describe_drift
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, draw_dots, finish, format_short_number, open_panel
-from netdyno.present.report.tables import ReportTable, make_cell
+from netdyno.present.report.report_table import ReportTable, make_cell
 
 HEIGHT_INCHES = 2.4
 MOST_POINTS = 80

@@ -24,7 +24,7 @@ from netdyno.present.report.drawing import (
 )
 from netdyno.present.report.marks import name_metric, set_metric_ticks
 from netdyno.present.report.panels import FACTOR_AXES, MOST_SWEEPS, Styles, Sweep, draw_estimates, list_measured_sweeps
-from netdyno.present.report.tables import ReportTable, make_cell, make_sortable, sort_by_low
+from netdyno.present.report.report_table import ReportTable, make_cell, make_sortable, sort_by_low
 
 FILLS = ("full", "none", "bottom", "top")
 """Fills of markers, by run; lines differ in their dashes."""

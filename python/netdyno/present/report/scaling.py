@@ -8,7 +8,7 @@ from netdyno.analysis.found.cells import Estimate
 from netdyno.analysis.found.notices import Scaling
 from netdyno.kit import quantities
 from netdyno.present.prose.scaling import format_loss, format_speedup
-from netdyno.present.report.tables import ReportTable, make_sortable
+from netdyno.present.report.report_table import ReportTable, make_sortable
 
 
 def tabulate(scalings: Sequence[Scaling]) -> ReportTable:

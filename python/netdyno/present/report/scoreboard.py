@@ -19,7 +19,7 @@ from netdyno.model.metrics import METRICS
 from netdyno.present.prose import company, loss, ranking, verdict
 from netdyno.present.prose import faults as fault_words
 from netdyno.present.prose import ground as ground_words
-from netdyno.present.report.tables import make_sortable
+from netdyno.present.report.report_table import make_sortable
 
 TITLES = {"cpu": "CPU per message", "memory": "peak memory"}
 """Titles where there is room for more than a metric's short title."""

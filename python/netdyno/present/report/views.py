@@ -39,8 +39,8 @@ from netdyno.present.report import work as behind
 from netdyno.present.report.associations import AssociationsView
 from netdyno.present.report.drawing import Panel
 from netdyno.present.report.panels import Styles
+from netdyno.present.report.report_table import ReportTable, make_cell, make_count, make_sortable, sort_by_low
 from netdyno.present.report.scale import RatioScale, Tick
-from netdyno.present.report.tables import ReportTable, make_cell, make_count, make_sortable, sort_by_low
 from netdyno.question.contestants import codesize
 
 

@@ -11,7 +11,7 @@ from netdyno.analysis.found.notices import Work
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.kit import quantities
 from netdyno.model.metrics import METRICS
-from netdyno.present.report.tables import ReportTable, make_cell, make_count
+from netdyno.present.report.report_table import ReportTable, make_cell, make_count
 
 NAMES_SHOWN = 6
 """Columns for system calls by name; the rest is summed."""

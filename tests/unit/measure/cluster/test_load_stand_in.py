@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.measure.cluster import stand_in
+from netdyno.measure.cluster import load_stand_in
 from netdyno.measure.cluster.requests import LoadEnded, LoadRequest
 from netdyno.measure.cluster.trial_helper import STAND_IN
 from netdyno.model.contestant import GENERATOR
@@ -56,4 +56,4 @@ def test_a_program_that_a_signal_ended_is_named(program: str, name: str, tmp_pat
 
 
 def test_it_knows_the_generator_by_the_name_that_the_harness_has_for_it() -> None:
-    assert stand_in.GENERATOR == GENERATOR
+    assert load_stand_in.GENERATOR == GENERATOR

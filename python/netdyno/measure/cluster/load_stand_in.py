@@ -2,7 +2,7 @@
 made on other hosts, and passes on its output. It reaches them through the worker of this host, over a socket of
 unix(7).
 
-    stand_in.py SOCKET ASKED PROGRAM WORD... --json FILE [--events-fd N] [--client-processes N]
+    load_stand_in.py SOCKET ASKED PROGRAM WORD... --json FILE [--events-fd N] [--client-processes N]
 
 ASKED holds the fields of requests.LoadRequest that are known beforehand, PROGRAM is a name that other hosts know. It is
 started for each load, so it imports Python's own modules only."""

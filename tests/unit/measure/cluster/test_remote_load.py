@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from netdyno.measure.cluster import engine, loads
+from netdyno.measure.cluster import engine, remote_load
 from netdyno.measure.cluster.clocks import Offset, start_within_ns
-from netdyno.measure.cluster.loads import LostError, _Host, make, split_request
+from netdyno.measure.cluster.remote_load import LostError, _Host, make, split_request
 from netdyno.measure.cluster.requests import LoadEnded, LoadHost, LoadRequest
 from netdyno.measure.trial.parts import Parts
 from tests.support.patience import PATIENCE_S
@@ -121,7 +121,7 @@ class _Standing:
 
 
 class _StoppedClocks:
-    """Hosts as loads.Reach; none answers the question for its clock."""
+    """Hosts as remote_load.Reach; none answers the question for its clock."""
 
     @asynccontextmanager
     async def connected(self, _address: str) -> AsyncIterator[_Standing]:
@@ -174,4 +174,4 @@ def test_no_host_goes_on_hearing_one_whose_word_came_at_the_end(turns: int) -> N
     [(0, "{}", False), (1, "{}", False), (3, "{}", False), (0, None, True), (1, None, True), (2, "{}", True)],
 )
 def test_a_load_to_which_no_reply_was_right_is_a_result(code: int, result: str | None, is_failed: bool) -> None:
-    assert loads._is_failure(LoadEnded(code=code, output="", result=result)) == is_failed
+    assert remote_load._is_failure(LoadEnded(code=code, output="", result=result)) == is_failed
