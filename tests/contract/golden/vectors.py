@@ -199,6 +199,8 @@ def _odd_but_valid() -> Iterator[tuple[str, bytes]]:
     yield "the last member of the oneof counts", wire.response(1, b"no") + wire.request(5, b"yes")
     yield "an overlong varint", wire.bytes_field(1, b"\x08\x85\x80\x80\x00")
     yield "a number of more than 32 bits loses the upper ones", wire.bytes_field(1, wire.number_field(1, 2**32 + 5))
+    yield "a number of more than 64 bits, too", wire.bytes_field(1, b"\x08\x85" + b"\x80" * 8 + b"\x7e" + job)
+    yield "a number of more than 64 bits, unknown", wire.bytes_field(1, job + b"\x78" + b"\xff" * 9 + b"\x7f")
     yield "a tag and a length of 5 bytes", b"\x8a\x80\x80\x80\x00\x82\x80\x80\x80\x00" + job
     yield "the highest tag", wire.bytes_field(1, b"\xf8\xff\xff\xff\x0f\x01" + job)
     yield "a tag in bytes that are none", wire.bytes_field(1, job) + b"\x7b\x0a\x06\x80\x80\x80\x80\x10\x01\x7c"
