@@ -42,7 +42,7 @@ Examples:
   netdyno-load tcp://127.0.0.1:7000 --workload chat -c 322 --messages 100 --every 5ms
       clients that write and never read: how many finish, whatever becomes of what they wrote
   netdyno-load udp://127.0.0.1:7000 --workload chat --audience all -c 100
-      datagrams; what was lost, came twice or out of order stands beside the times
+      datagrams; what was lost, came twice or out of order is shown with the times
 )";
 
 constexpr std::size_t max_size = 64 << 20;
@@ -821,7 +821,8 @@ LoadPlan parse_load_plan(int argc, const char* const* argv) {
   add_options(line, raw);
   add_foreign_options(line, raw);
   add_tls_options(line, raw.plan.tls);
-  line.add_flag("--check-plan", raw.plan.is_only_checked, "only say whether these options go together; make no load");
+  line.add_flag("--check-plan", raw.plan.is_only_checked,
+                "make no load; exit with 0 if these options go together, else with 2");
   line.add_version("netdyno-load " NETDYNO_VERSION);
   line.add_completion();
   return parse(line, raw, all_of(workloads()), true, argc, argv);

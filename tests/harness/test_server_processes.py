@@ -181,10 +181,12 @@ def test_pages_of_files_count_in_full_though_other_programs_have_them_too() -> N
 
 def test_what_is_counted_of_a_process_is_added_up() -> None:
     """A field that `sum_readings` forgets would be the first process's alone."""
+    subprocess.run([sys.executable, "-c", "sum(range(2_000_000))"], check=True)  # a child that has been reaped
     snapshot = server_proc.take(os.getpid())
     alone = server_proc.understand(snapshot)
     both = server_processes.sum_readings(FamilySnapshot({1: snapshot, 2: snapshot}, {}))
     counts = {name for name in alone.__struct_fields__ if name not in {"at_s", "harness_cpu_s", "tasks"}}
+    assert all(getattr(alone, name) for name in counts)
     assert {name: getattr(both, name) for name in counts} == {name: 2 * getattr(alone, name) for name in counts}
 
 

@@ -19,6 +19,8 @@ from netdyno.model.values import (
     CONNECT_RATE,
     CPU_QUOTA,
     DURATION,
+    LOAD_DURATION,
+    LOAD_TIME,
     MEMORY_LIMIT,
     NAME,
     NAMES,
@@ -135,9 +137,9 @@ class Conditions(OwnRequests, kw_only=True):
     docs/experiments.md explains every key."""
 
     workload: Annotated[str, Option(TEXT, "The workload (default: the server's first).", "own")]
-    warmup_s: Annotated[Number, Option(DURATION, "Load before each measured window.", "shared")] = 0.0
-    duration_s: Annotated[Number, Option(TIME, "Measured window of a trial, such as 500ms or 2s.", "shared")] = 1.0
-    timeout_s: Annotated[Number, Option(TIME, "How long an answer may take.", "shared")] = 10.0
+    warmup_s: Annotated[Number, Option(LOAD_DURATION, "Load before each measured window.", "shared")] = 0.0
+    duration_s: Annotated[Number, Option(LOAD_TIME, "Measured window of a trial, such as 500ms or 2s.", "shared")] = 1.0
+    timeout_s: Annotated[Number, Option(LOAD_TIME, "How long an answer may take.", "shared")] = 10.0
     link: Annotated[Link, Option(word(*LINKS), "What lies between load program and server.", "link")] = "loopback"
     link_rate: Annotated[str | None, Option(BIT_RATE, "Bits per second each way, such as 10mbit.", "link")] = None
     link_delay_s: Annotated[
@@ -169,10 +171,10 @@ class Conditions(OwnRequests, kw_only=True):
     ] = None
     depth: Annotated[Whole, Option(whole(1, 100_000), "Messages in flight on each connection.", "load")] = 1
     round_s: Annotated[
-        Number, Option(DURATION, "All connections that have a reply send at multiples of this time.", "load")
+        Number, Option(LOAD_DURATION, "All connections that have a reply send at multiples of this time.", "load")
     ] = 0.0
     look_every_s: Annotated[
-        Number, Option(DURATION, "Least time between polls of the generator's sockets.", "load")
+        Number, Option(LOAD_DURATION, "Least time between polls of the generator's sockets.", "load")
     ] = 0.0
     rate: Annotated[Number | None, Option(RATE, "Messages per second of all connections.", "load")] = None
     rate_per_connection: Annotated[
@@ -216,7 +218,7 @@ class Conditions(OwnRequests, kw_only=True):
     ] = None
     every_s: Annotated[
         Number,
-        Option(DURATION, "Time between the writes of a client (messages), or between chunks (chunks).", "load"),
+        Option(LOAD_DURATION, "Time between the writes of a client (messages), or between chunks (chunks).", "load"),
     ] = 0.005
     connect_rate: Annotated[
         Number | Literal["burst", "connections", "when-due"],
@@ -227,7 +229,7 @@ class Conditions(OwnRequests, kw_only=True):
             "load",
         ),
     ] = "burst"
-    connect_timeout_s: Annotated[Number, Option(TIME, "How long a connect may take.", "load")] = 5.0
+    connect_timeout_s: Annotated[Number, Option(LOAD_TIME, "How long a connect may take.", "load")] = 5.0
     start: Annotated[
         Start, Option(word(*get_args(Start)), "chat: send once all are connected, or do not wait.", "load")
     ] = "together"

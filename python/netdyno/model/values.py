@@ -212,28 +212,25 @@ def read_duration(value: object) -> float:
     return seconds
 
 
-def _read_above_0(value: object) -> float:
-    seconds = read_duration(value)
-    if seconds <= 0:
-        raise ValueError(f"{value!r} is not above 0")
-    return seconds
-
-
-def duration(most_s: float = math.inf) -> ValueKind:
+def duration(most_s: float = math.inf, *, above_0: bool = False) -> ValueKind:
     """Return the kind of durations, in seconds, up to a bound."""
 
     def read(value: object) -> float:
         seconds = read_duration(value)
         if seconds > most_s:
             raise ValueError(f"{value} is above {most_s} s")
+        if above_0 and seconds <= 0:
+            raise ValueError(f"{value!r} is not above 0")
         return seconds
 
     return ValueKind(read, format_duration, metavar="DUR")
 
 
-DURATION = duration()
-TIME = ValueKind(_read_above_0, format_duration, metavar="DUR")
-"""A duration above 0."""
+DURATION, TIME = duration(), duration(above_0=True)
+"""Durations from 0, and above 0."""
+MOST_OF_LOAD_S = 86_400
+"""The longest time of a load, a day (loadgen/plan/plan.cpp)."""
+LOAD_DURATION, LOAD_TIME = duration(MOST_OF_LOAD_S), duration(MOST_OF_LOAD_S, above_0=True)
 
 
 NUMBER = ValueKind(_make_number_reader("a rate: a number per second", -MOST, MOST), _format_number, float)

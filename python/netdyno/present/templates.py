@@ -33,7 +33,7 @@ def load_folder(folder: Path) -> Environment:
 def mark_up(text: str, name: str = "") -> Markup:
     """Return a text in which a name stands out where it comes first as a word, and no word is broken at a hyphen, as
     most names and options have one."""
-    with_hyphen = r"--\w[\w-]*|\w+(?:-\w+)+"
+    with_hyphen = r"--\w[\w-]*|(?<!\w)\w+(?:-\w+)+"
     word = rf"(?<![\w-]){re.escape(name)}(?![\w-])|{with_hyphen}" if name else with_hyphen
     parts = list[Markup]()
     for part in re.split(f"({word})", harmless_lines(text)):

@@ -43,6 +43,8 @@ WHERE_POSSIBLE = ("threads", "application-tick", *SOME_TRANSPORTS_OPTIONS)
 """The options that only some servers have, and that a comparison may leave to each. It may not so leave what else a
 manifest names: without it the work is another."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
+MOST_RATE_HZ, MOST_RAMP_S = 1e7, 3600
+"""The highest rate of all connections, and the longest time in which they are opened (loadgen/plan/)."""
 MOST_PATH = 16_000
 """Bytes of a request's path, as servers refuse a longer head (protocol/WIRE.md)."""
 ASKS_BACKEND = ("rpc", "http")
@@ -219,6 +221,9 @@ def _list_schedule_rules(cell: Settings, scenario: Scenario, *, has_depth: bool)
             cell.write_due == "joined" and cell.write_mode == "split"
         ),
         "'rate' and 'rate-per-connection' say the same thing twice; leave one of them out": len(rates) > 1,
+        f"'rate-per-connection': {cell.speakers} connections that send; at most {MOST_RATE_HZ:.0e} a second in all": (
+            (cell.rate_per_connection or 0) * cell.speakers > MOST_RATE_HZ
+        ),
         "'round' is for a closed loop; an open loop sends when the schedule says": is_open and cell.round_s > 0,
         "'depth' is for a closed loop; an open loop sends when the schedule says": is_open and has_depth,
     }
@@ -285,7 +290,7 @@ def _list_message_rules(cell: Settings) -> Rules:
             f"{CHUNK_OVERHEAD} more, at most 1 MiB": (
                 not LEAST_CHUNK <= cell.size <= (1 << 20) // cell.chunks - CHUNK_OVERHEAD
             ),
-            f"'every' is at most {most_s} s, and more than 0": not 0 < cell.every_s <= most_s,
+            f"'every' is 1us to {most_s} s": not 1e-6 <= cell.every_s <= most_s,
             "leave 'service-time', 'slow-requests', 'depth' and 'client-hosts' out": has_more,
         }
     has_no_frames = cell.workload not in HAS_FRAMES or cell.is_encrypted
@@ -321,6 +326,12 @@ def _list_connection_rules(cell: Settings) -> Rules:
             "is for an open loop; in a closed loop the first messages are due at once": not is_open,
             "goes with 'requests-per-connection', or with requests to your own server": never_leave,
             "idle connections are opened before; leave 'busy-connections' out": cell.busy_connections is not None,
+        }
+    if not isinstance(cell.connect_rate, str):
+        ramp_s = cell.connections / cell.connect_rate
+        rules["key 'connect-rate': "] = {
+            f"{quantities.plural(cell.connections, 'connection')} at {cell.connect_rate:g} a second take "
+            f"{duration_words(ramp_s)}; at most {MOST_RAMP_S} s": ramp_s > MOST_RAMP_S
         }
     if cell.busy_connections is not None:
         all_connections = quantities.plural(cell.connections, "connection")

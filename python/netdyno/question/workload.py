@@ -17,7 +17,7 @@ from netdyno.kit.toml import read_table
 from netdyno.kit.units import format_duration
 from netdyno.model import objective
 from netdyno.model.base import type_level
-from netdyno.model.experiment import Advise, Experiment
+from netdyno.model.experiment import MOST_CONNECTIONS, Advise, Experiment
 from netdyno.model.options import SCENARIO, SERVER, read_value
 from netdyno.model.values import (
     LEAST_RATE,
@@ -301,7 +301,7 @@ def list_neighbours(workload: Workload, factor: str) -> list[type_level]:
     """Half of a value, the value, and double."""
     value = {**DEFAULTS, **workload}[factor.removeprefix("server.")]
     if factor == "connections":
-        return [max(1, round(value / 2)), value, 2 * value]
+        return [level for level in (max(1, round(value / 2)), value, 2 * value) if level <= MOST_CONNECTIONS]
     if factor == "rate":
         return [value / 2, value, 2 * value]
     seconds = read_duration(value)

@@ -347,7 +347,7 @@ def test_of_many_undecided_four_are_named_and_those_proven_worse() -> None:
     many = verdict.answer(answered(alike | slow, spread=0.3))
     assert re.match(r"(\w{3}, ){3}\w{3} and 4 more are not proven different in ", many.short)
     assert many.rest.count("slow-") == 5
-    assert many.rest.endswith("; 3 more in the table.")
+    assert many.rest.endswith("; and 3 more.")
 
 
 def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:

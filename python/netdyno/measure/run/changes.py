@@ -26,4 +26,6 @@ def _show(value: object) -> str:
 
 def _name_entries(entries: Iterable[object]) -> str:
     texts = [str(entry) for entry in entries]
-    return quantities.list_first(texts) if texts else "nothing else"
+    more = len(texts) - quantities.MOST_NAMED
+    named = ", ".join(texts[: quantities.MOST_NAMED])
+    return f"{named} and {more} more" if more > 0 else named or "nothing else"

@@ -338,19 +338,20 @@ def _head_undecided(speech: Speech) -> str:
 def _describe_undecided(speech: Speech) -> str:
     decision = speech.decision
     cannot = (
-        f"{speech.list_first(decision.tied)}{_name_proven_worse(speech)} are not proven different "
+        f"{speech.list_first(decision.tied)}{_name_rest(speech)} are not proven different "
         f"in {speech.name_subject()}{speech.generator_in_it}"
     )
     return f"{cannot}: {_describe_bound(decision)}.{_describe_more_time(speech)}{_describe_few_blocks(speech)}"
 
 
-def _name_proven_worse(speech: Speech) -> str:
-    """Name the others where they are few, and fewer than those that stay unnamed."""
+def _name_rest(speech: Speech) -> str:
+    """Name all others of the scenario where they are few, fewer than those that stay unnamed, and proven worse."""
     decision = speech.decision
-    others = [name for name in decision.among if name not in (*decision.tied, *decision.undecided)]
+    others = [name for name in speech.ranks if name not in decision.tied]
     unnamed = len(decision.tied) - quantities.MOST_NAMED
+    are_worse = all(name in decision.among and speech.ranks[name] is not None for name in others)
     is_shorter = 0 < len(others) <= min(quantities.MOST_NAMED, unnamed - 1)
-    return f" (all but {speech.list_names(others)})" if is_shorter else ""
+    return f" (all but {speech.list_names(others)})" if is_shorter and are_worse and not decision.undecided else ""
 
 
 def _describe_bound(decision: Decision) -> str:
@@ -399,7 +400,7 @@ def _compare_axes(speech: Speech) -> str:
 def _list_trade_offs(speech: Speech, changes: Mapping[str, Sequence[AxisRatio]]) -> str:
     texts = [f"{speech.says[name]} in {_list_changes(ratios)}" for name, ratios in changes.items()]
     more = len(texts) - MOST_IN_BADGE
-    return "; ".join([*texts[:MOST_IN_BADGE], f"{more} more in the table"] if more > 1 else texts)
+    return "; ".join([*texts[:MOST_IN_BADGE], f"and {more} more"] if more > 1 else texts)
 
 
 def _list_changes(ratios: Sequence[AxisRatio]) -> str:

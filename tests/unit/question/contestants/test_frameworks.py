@@ -161,7 +161,7 @@ def test_another_server_has_streams_unless_it_says_so(tmp_path: Path, declared: 
         ({"workload": "rpc"}, "replies of 'web' can be streams"),
         ({"size": 31}, "at least 32 bytes"),
         ({"chunks": 9000}, "at most 1 MiB"),
-        ({"every": "11s"}, "'every' is at most 10 s"),
+        ({"every": "11s"}, "'every' is 1us to 10 s"),
         ({"service-time": "1ms"}, "leave 'service-time'"),
     ],
 )
