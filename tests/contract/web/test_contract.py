@@ -9,6 +9,7 @@ from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 
+from tests.contract.tcp.conftest import serves_one_at_a_time
 from tests.contract.web.conftest import WebServer
 
 Connect = Callable[[], HTTPConnection]
@@ -110,6 +111,8 @@ def test_a_stream_has_each_chunk_when_it_is_due_and_the_connection_goes_on(
 
 def test_a_stream_holds_up_no_other_client(connect: Connect, web_server: WebServer) -> None:
     skip_without_streams(web_server)
+    if serves_one_at_a_time(web_server.contestant):
+        pytest.skip("it serves one client at a time")
     waiting, quick = connect(), connect()
     waiting.request("GET", f"/{STAMP}?chunks=2&every=3000000us&size=64")
     with waiting.getresponse() as response:
