@@ -19,12 +19,11 @@ void end_now(int number) {
 
 }  // namespace
 
-std::vector<int> ending_signals() {
-  std::vector<int> numbers{SIGINT, SIGTERM};
+std::span<const int> ending_signals() {
+  static constexpr int numbers[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction hangup {};
   sigaction(SIGHUP, nullptr, &hangup);
-  if (hangup.sa_handler != SIG_IGN) numbers.push_back(SIGHUP);
-  return numbers;
+  return std::span{numbers}.first(hangup.sa_handler == SIG_IGN ? 2 : 3);
 }
 
 void end_at_signals() {

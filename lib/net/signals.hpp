@@ -1,13 +1,14 @@
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "lib/net/descriptor.hpp"
 
 namespace netdyno {
 
-/// The signals that ask a program to end: SIGINT, SIGTERM, and SIGHUP where it is not ignored (nohup(1)).
-std::vector<int> ending_signals();
+/// The signals that ask a program to end: SIGINT, SIGTERM, and SIGHUP where it is not ignored (nohup(1)). It allocates
+/// nothing, as handlers of signals call it (signal-safety(7)).
+std::span<const int> ending_signals();
 
 /// Gives them their default action, and the same as process 1 of a container, to which the kernel delivers no signal
 /// without a handler (pid_namespaces(7)).
