@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from netdyno.analysis.found.compare import Change
-from netdyno.kit import quantities
+
+MOST_NAMED = 3
+"""The most entries of a changed list that are named."""
 
 
 def format_change(change: Change) -> str:
@@ -26,6 +28,7 @@ def _show(value: object) -> str:
 
 def _name_entries(entries: Iterable[object]) -> str:
     texts = [str(entry) for entry in entries]
-    more = len(texts) - quantities.MOST_NAMED
-    named = ", ".join(texts[: quantities.MOST_NAMED])
-    return f"{named} and {more} more" if more > 0 else named or "nothing else"
+    if not texts:
+        return "nothing else"
+    more = len(texts) - MOST_NAMED
+    return ", ".join(texts[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
