@@ -2,7 +2,7 @@
 use std::process::exit;
 use std::time::Duration;
 
-use crate::json::Json;
+use serde_json::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Workload {
@@ -47,12 +47,13 @@ impl Options {
 
     /// Reads one JSON object. Panics where a key is missing.
     pub fn read(resolved: &str) -> Options {
-        let json = Json::parse(resolved);
-        let number = |key: &str| json.at(key).number().expect("a number");
+        let json: Value = serde_json::from_str(resolved).expect("a JSON object");
+        let text = |key: &str| json[key].as_str().expect(key);
+        let number = |key: &str| json[key].as_u64().expect(key);
         Options {
-            host: json.at("host").text().to_string(),
+            host: text("host").to_string(),
             port: number("port") as u16,
-            workload: match json.at("workload").text() {
+            workload: match text("workload") {
                 "echo" => Workload::Echo,
                 "lines" => Workload::Lines,
                 "rpc" => Workload::Rpc,
@@ -62,13 +63,13 @@ impl Options {
             },
             threads: number("threads") as usize,
             backlog: number("backlog") as i32,
-            nodelay: *json.at("nodelay") == Json::True,
+            nodelay: json["nodelay"].as_bool().expect("nodelay"),
             read_buffer: number("read_buffer") as usize,
-            split: json.at("write_mode").text() == "split",
-            to_all: json.at("audience").text() == "all",
-            single: json.at("deliveries").text() == "single",
+            split: text("write_mode") == "split",
+            to_all: text("audience") == "all",
+            single: text("deliveries") == "single",
             service_time: Duration::from_nanos(number("service_time_ns")),
-            burns: json.at("service_kind").text() == "cpu",
+            burns: text("service_kind") == "cpu",
             max_frame: number("max_frame") as usize,
             outbox_limit: number("outbox_limit") as usize,
         }
