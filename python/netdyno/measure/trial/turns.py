@@ -20,7 +20,7 @@ from typing import Self
 import msgspec
 
 from netdyno.measure.audits import of_trial as audits
-from netdyno.measure.audits import turn_audits as turn_audits
+from netdyno.measure.audits import turn_audits
 from netdyno.measure.machine import cpu_share, orphans, server_proc, server_processes
 from netdyno.measure.machine.foreign_programs import ForeignPrograms, ForeignTime
 from netdyno.measure.machine.links.network import MACHINE
