@@ -162,8 +162,6 @@ install_packages() { # scope
 # --- Python -------------------------------------------------------------------------------------------------------
 
 make_venv() {
-    # It is emptied first, and behind a link it is somebody else's, who uses it.
-    [ ! -L "$venv" ] || fail "$venv is a link, and its target is not replaced" "Remove the link:  rm $(quoted "$venv")"
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
         fail "$python is missing or older than Python 3.11" \
             "Name a newer one:  NETDYNO_PYTHON=/path/to/python3 ./netdyno ..."
@@ -196,6 +194,8 @@ set_up_python() {
     want=$({ cat "$root/requirements.lock"; echo "$root"; readlink -f "$python"; } | hash_of)
     mark=$venv/netdyno.stamp
     if [ -x "$venv/bin/python" ] && stamped "$mark" "$want"; then return 0; fi
+    # Behind a link it is somebody else's, who uses it: it would be emptied, or run this tree from then on.
+    [ ! -L "$venv" ] || fail "$venv is a link, and its target is not changed" "Remove the link:  rm $(quoted "$venv")"
     say "set-up 2/3: installing the Python packages of requirements.lock into $venv"
     if ! [ -f "$mark" ] || ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then make_venv; fi
     rm -f "$mark"

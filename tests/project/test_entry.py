@@ -579,3 +579,15 @@ def test_an_environment_behind_a_link_is_left_alone(tree: Tree, tmp_path: Path) 
     assert ".venv is a link" in done.stderr
     assert f"rm {tree.root}/.venv" in done.stderr
     assert [path.name for path in elsewhere.iterdir()] == ["precious"]
+
+
+def test_the_environment_of_another_checkout_is_left_to_it(tree: Tree, tmp_path: Path) -> None:
+    tree.run("run")
+    theirs = (tree.root / ".venv").rename(tmp_path / "theirs")
+    (tree.root / ".venv").symlink_to(theirs)
+    stamp = (theirs / "netdyno.stamp").read_text()
+    (tree.root / "requirements.lock").write_text("another==1\n")
+    done = tree.run("run")
+    assert done.returncode == 2
+    assert ".venv is a link" in done.stderr
+    assert (theirs / "netdyno.stamp").read_text() == stamp
