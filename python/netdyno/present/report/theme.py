@@ -85,7 +85,7 @@ udp-coroutines asio-callbacks gnet gevent boost-fibers asyncio-protocol node-htt
 qt-thread-per-client monoio libuv go-http uvloop process-per-connection tokio-per-core epoll-coroutines
 go-net flask zeromq-coroutines python-threads erlang-processes qt-thread-pool fastify -
 folly-async epoll-worker-pool netty axum beast threads-global-lock prefork uring-per-core
-iterative zeromq-coroutine-pool epoll-per-core tokio-current-thread node-events libevent - nginx
+iterative zeromq-coroutine-pool epoll-per-core - node-events libevent - nginx
 node-cluster asio-uring epoll-reactor tokio udp-reuseport cpp-httplib java-virtual-threads node-0-10
 """
 """A line for each colour, a place in it for each shape: up to eight servers of an experiment differ in colour. A
