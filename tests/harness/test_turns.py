@@ -14,7 +14,7 @@ import pytest
 
 from netdyno.analysis.notices import retries
 from netdyno.measure.audits import turn_audits
-from netdyno.measure.machine import cpu_share, server_proc
+from netdyno.measure.machine import cpu_share, server_proc, server_processes
 from netdyno.measure.machine.foreign_programs import ForeignPrograms, ForeignTime
 from netdyno.measure.machine.pinning import may_run_realtime
 from netdyno.measure.machine.server_processes import Edges, ProcessCpu, compute_measured_s
@@ -294,7 +294,7 @@ def test_a_slice_in_which_the_machine_let_nothing_run_is_retried(
     disturb(monkeypatch, lambda _: False)
     meet(monkeypatch, [0.1 * LIMIT_S] * 2)
     pause(monkeypatch, [1.1 * LIMIT_S, 0.9 * LIMIT_S])
-    measured_s, compute = [1000.0], turns.compute_measured_s
+    measured_s, compute = [1000.0], server_processes.compute_measured_s
     monkeypatch.setattr(turns, "compute_measured_s", lambda *read: measured_s.pop() if measured_s else compute(*read))
     strict = msgspec.structs.replace(context, foreign_load="strike-out")
     trials = run(contestant, strict, "good", "good", scenario=LONGER)
