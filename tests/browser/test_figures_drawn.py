@@ -117,10 +117,10 @@ def test_a_page_full_of_figures_stays_below_four_megabytes(file: Path) -> None:
 
 def test_a_scenario_of_many_levels_draws_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenario_panels, "finish", lambda _axes, title, alt, _name: Panel(title, "", alt))
-    grid, looks = analysed(charts_run()).scenarios[-1], theme.assign_looks(NAMES)
+    grid, styles = analysed(charts_run()).scenarios[-1], theme.assign_styles(NAMES)
     assert len(scenario_panels.list_measured_sweeps(grid)) == 7
-    assert len(scenario_panels.draw_performance(grid, looks, "s")) == 3 * 6
-    assert len(scenario_panels.draw_curves(grid, looks, "s")) == 3
+    assert len(scenario_panels.draw_performance(grid, styles, "s")) == 3 * 6
+    assert len(scenario_panels.draw_curves(grid, styles, "s")) == 3
 
 
 def test_figures_stand_between_the_verdicts_and_the_answers_in_their_order(light: Watched) -> None:
@@ -140,7 +140,7 @@ def test_the_table_of_each_figure_is_its_data(light: Watched, monkeypatch: pytes
     open_all_details(light.page)
     monkeypatch.setattr(views, "_DRAW", {})  # the tables alone
     for chart in analysed(charts_run()).charts:
-        table = views.make_view(chart, theme.assign_looks(NAMES), "f").table
+        table = views.make_view(chart, theme.assign_styles(NAMES), "f").table
         region = light.page.get_by_role("region", name=f"Values of {chart.figure.title}", exact=True)
         cells = "e => [...e.rows].map(row => [...row.cells].map(cell => cell.textContent))"
         headings, *rows = region.locator("table").evaluate(cells)
@@ -185,7 +185,7 @@ def test_bars_are_in_groups_with_intervals_and_hollow_marks(shown: Watched) -> N
     assert [panel.locator("figcaption").inner_text() for panel in bars] == [*TAKING_PART["pairs"]]
     ink, first = (
         colour_of(shown.page, "--ink"),
-        colour_of(shown.page, f"--c{theme.assign_looks(sorted(NAMES))[ASIO].colour}"),
+        colour_of(shown.page, f"--c{theme.assign_styles(sorted(NAMES))[ASIO].colour}"),
     )
     assert painted(bars[0], first) == 2 * 6  # each bar is filled, and has an outline
     hollow = [painted(panel, colour_of(shown.page, "--paper")) for panel in bars]
@@ -275,10 +275,10 @@ def test_curves_have_their_lines_and_what_stands_below_in_colours_of_the_contest
     curves = panels(shown, CURVES_TITLE)
     captions = [panel.locator("figcaption").inner_text() for panel in curves]
     assert captions == [f"threads {threads}" for threads in (1, 2, 3, 4, 6, 8, 12)]
-    looks = theme.assign_looks(sorted(NAMES))
+    styles = theme.assign_styles(sorted(NAMES))
     for name in (ASIO, FOLLY):
         # In each of three rows: a line, its blocks, its intervals, and a marker for each of eight levels.
-        assert painted(curves[1], colour_of(shown.page, f"--c{looks[name].colour}")) == 3 * (3 + 8)
+        assert painted(curves[1], colour_of(shown.page, f"--c{styles[name].colour}")) == 3 * (3 + 8)
     texts = curves[0].locator("svg text").all_text_contents()
     for text in ("median response time (log scale)", "server CPU per message", "peak memory of the server"):
         assert text in texts

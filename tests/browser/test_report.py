@@ -56,7 +56,7 @@ from tests.support.watched import (
 
 A4 = (718, 1046)
 """The inside of a page in CSS pixels, with Chromium's margins."""
-LOOKS = pytest.mark.parametrize("look", [(WIDE, "light"), (PHONE, "dark")], ids=["wide", "phone"])
+VIEWPORTS = pytest.mark.parametrize("viewport", [(WIDE, "light"), (PHONE, "dark")], ids=["wide", "phone"])
 """Each size and each scheme once: a scheme changes colours only, and a size none of them."""
 
 
@@ -297,9 +297,11 @@ def test_loss_stands_beside_the_answer_and_each_rank_and_those_apart_come_last(l
     assert lossy.page.locator(".intervals .apart .ring").count() == 1
 
 
-@LOOKS
-def test_every_figure_rings_what_lost_too_much_and_nothing_else(pages: Pages, lossy_file: Path, look: Viewport) -> None:
-    lossy = pages(lossy_file, *look)
+@VIEWPORTS
+def test_every_figure_rings_what_lost_too_much_and_nothing_else(
+    pages: Pages, lossy_file: Path, viewport: Viewport
+) -> None:
+    lossy = pages(lossy_file, *viewport)
     bad = colour_of(lossy.page, "--bad")
     rings = "(svg, bad) => [...svg.querySelectorAll('use')].filter(e => getComputedStyle(e).stroke === bad).length"
     counts = {
@@ -445,9 +447,9 @@ def test_a_report_of_claims_fits_a_phone(pages: Pages, claims_file: Path) -> Non
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
 
 
-@LOOKS
-def test_words_on_verdicts_stand_out(pages: Pages, claims_file: Path, look: Viewport) -> None:
-    for pill in pages(claims_file, *look).page.locator("#claims .status").all():
+@VIEWPORTS
+def test_words_on_verdicts_stand_out(pages: Pages, claims_file: Path, viewport: Viewport) -> None:
+    for pill in pages(claims_file, *viewport).page.locator("#claims .status").all():
         colours = pill.evaluate("e => { const s = getComputedStyle(e); return [s.color, s.backgroundColor]; }")
         assert contrast(*colours) >= LEAST_CONTRAST_OF_TEXT, pill.inner_text()
 
@@ -460,9 +462,9 @@ def test_without_claims_and_figures_there_is_no_section_of_them(light: Watched) 
 # --- themes ------------------------------------------------------------------------------------------------------
 
 
-@LOOKS
-def test_text_and_shapes_stand_out_from_the_paper(pages: Pages, page_file: Path, look: Viewport) -> None:
-    shown = pages(page_file, *look)
+@VIEWPORTS
+def test_text_and_shapes_stand_out_from_the_paper(pages: Pages, page_file: Path, viewport: Viewport) -> None:
+    shown = pages(page_file, *viewport)
     for paper in ("--paper", "--raised"):
         behind = colour_of(shown.page, paper)
         for name in ("--ink", "--muted", "--link"):
@@ -490,16 +492,16 @@ def test_no_stand_in_colour_is_left_in_the_page(page_file: Path) -> None:
 
 
 def test_a_contestant_looks_the_same_everywhere_and_like_no_other(light: Watched) -> None:
-    looks: dict[str, set[tuple[str, str]]] = {name: set() for name in MEASURED}
+    styles: dict[str, set[tuple[str, str]]] = {name: set() for name in MEASURED}
     items = light.page.locator(".legend li, .ranking tbody th").evaluate_all(
         """items => items.map(item => [item.innerText, item.querySelector('svg use').getAttribute('href'),
            getComputedStyle(item.querySelector('svg')).color])"""
     )
     for text, shape, colour in items:
-        looks[text.split()[0]].add((shape, colour))
-    assert all(len(variants) == 1 for variants in looks.values())
-    assert len({colour for variants in looks.values() for _, colour in variants}) == len(MEASURED)
-    assert len({shape for variants in looks.values() for shape, _ in variants}) == len(MEASURED)
+        styles[text.split()[0]].add((shape, colour))
+    assert all(len(variants) == 1 for variants in styles.values())
+    assert len({colour for variants in styles.values() for _, colour in variants}) == len(MEASURED)
+    assert len({shape for variants in styles.values() for shape, _ in variants}) == len(MEASURED)
 
 
 # --- narrow, and by keyboard -------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_fewer_than_five_blocks_have_points_and_no_interval_and_the_figure_says_
     assert chart.blocks == blocks
     assert all(cell.value and len(cell.value.points) == blocks for cell in chart.spots)
     assert all((cell.value is not None and cell.value.interval is not None) is interval for cell in chart.spots)
-    note = views.make_view(chart, theme.assign_looks(NAMES), "f1").note
+    note = views.make_view(chart, theme.assign_styles(NAMES), "f1").note
     assert ("no interval" in note) is not interval
     assert ("One block: no interval." in note) is (blocks == 1)
 
@@ -186,7 +186,7 @@ def test_a_ladder_has_the_least_first_and_names_loss_and_what_is_missing() -> No
     assert spot(panel(chart, "100 clients"), contestant=REUSEPORT).above is False
     assert spot(many, contestant=ASIO).lost is None
     assert figures.list_gaps(chart) == (f"{FOLLY}: skipped (no such library)",)
-    view = views.make_view(chart, theme.assign_looks(NAMES), "f1")
+    view = views.make_view(chart, theme.assign_styles(NAMES), "f1")
     assert "Only messages that arrived have a response time" in view.note
     first, second = view.panels
     rungs = [name for name in first.svg.split(">") if name.partition("</text")[0] in NAMES]
@@ -218,7 +218,7 @@ def test_a_smaller_grid_is_drawn_as_far_as_it_was_run() -> None:
     surface = heat.tabulate_surface(chart, chart.panels[1], heat.ColourScale(chart))
     assert [cell.published for row in surface.rows for cell in row.cells] == ["", "", "", ""]
     assert "36.0k/s at 325 connections and backlog 300 (beyond what was run here)" in surface.published
-    table = views.make_view(chart, theme.assign_looks(NAMES), "f1").table
+    table = views.make_view(chart, theme.assign_styles(NAMES), "f1").table
     assert next(row for row in table.rows if row[-1] == "not run")[1:3] == ("backlog 300", "325 connections")
 
 
@@ -228,14 +228,14 @@ def test_a_server_that_is_unsafe_is_drawn_and_marked_wherever_it_is_named() -> N
     unsafe = About(kind="server", name=FOLLY, unsafe="frames mix")
     chart = only(replace(run, about=(unsafe, *run.about)))
     assert (chart.unsafe, only(run).unsafe) == ((FOLLY,), ())
-    looks = theme.assign_looks(NAMES)
-    dashes = {cell.contestant: marks.choose_look(chart, cell, looks)[1] for cell in chart.spots}
+    styles = theme.assign_styles(NAMES)
+    dashes = {cell.contestant: marks.choose_style(chart, cell, styles)[1] for cell in chart.spots}
     assert dashes == {ASIO: 0, FOLLY: 1}
-    view = views.make_view(chart, looks, "f1")
+    view = views.make_view(chart, styles, "f1")
     assert [key.text for key in view.keys] == [ASIO, f"{FOLLY}, UNSAFE"]
     assert f"{FOLLY} is UNSAFE, and in no ranking." in view.note
     assert {cell for row in view.table.rows for cell in row if cell.startswith(FOLLY)} == {f"{FOLLY}, UNSAFE"}
-    assert "UNSAFE" not in str(views.make_view(only(run), looks, "f1"))
+    assert "UNSAFE" not in str(views.make_view(only(run), styles, "f1"))
 
 
 @pytest.mark.parametrize("tables", [PAIRS + BARS, ROOM + SURFACES, REALTIME + LADDER, GRID + CURVES])
@@ -245,18 +245,18 @@ def test_a_run_without_any_trial_of_a_figure_draws_nothing_and_does_not_fail(tab
     failed = replace(run, trials=tuple(skipped(trial, "no cores") for trial in run.trials))
     for chart in (*charts(nothing), *charts(failed)):
         assert all(cell.value is None for cell in chart.spots)
-        assert views.make_view(chart, theme.assign_looks(NAMES), "f1").table.headings[-1] == "trials"
+        assert views.make_view(chart, theme.assign_styles(NAMES), "f1").table.headings[-1] == "trials"
 
 
 def test_published_figures_of_panels_that_were_not_run_are_counted() -> None:
     run = filled(PAIRS + BARS)
     without = replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != ASIO))
-    view = views.make_view(only(without), theme.assign_looks(NAMES), "f1")
+    view = views.make_view(only(without), theme.assign_styles(NAMES), "f1")
     assert "2 published figures for what was not run here: not drawn." in view.note
 
 
 def test_the_table_has_every_value_with_interval_published_figure_and_trials() -> None:
-    view = views.make_view(only(filled(PAIRS + BARS)), theme.assign_looks(NAMES), "f1")
+    view = views.make_view(only(filled(PAIRS + BARS)), theme.assign_styles(NAMES), "f1")
     assert view.table.headings == (
         *("contestant", "client", "both.nodelay", "throughput", "published (their machine)", "trials"),
     )

@@ -84,25 +84,25 @@ def test_what_a_burst_leaves_behind_is_no_overload_by_the_rate(findings: Scenari
 
 
 def test_the_picture_has_the_window_of_each_level_and_its_words(findings: ScenarioFindings) -> None:
-    looks = theme.assign_looks([standing.contestant for standing in findings.standings])
+    styles = theme.assign_styles([standing.contestant for standing in findings.standings])
     with undrawn():
-        panels = draw_bursts(findings, looks, "s1")
+        panels = draw_bursts(findings, styles, "s1")
     assert [panel.title for panel in panels] == [f"Through the burst, at {level.label}" for level in findings.levels]
     assert all(f"{EPOLL} " in panel.alt and "450 ms after the burst" in panel.alt for panel in panels)
 
 
 def test_the_picture_shows_the_burst_the_offered_rate_and_each_server(findings: ScenarioFindings) -> None:
-    looks = theme.assign_looks([standing.contestant for standing in findings.standings])
+    styles = theme.assign_styles([standing.contestant for standing in findings.standings])
     one_level = replace(findings, levels=findings.levels[:1])
-    (panel,) = draw_bursts(one_level, looks, "s1")
+    (panel,) = draw_bursts(one_level, styles, "s1")
     for text in ("offered", "burst", "answered per second", "p99 (log scale)", "seconds"):
         assert f">{text}</text>" in panel.svg
-    assert all(look.variable in panel.svg for look in looks.values())
+    assert all(style.variable in panel.svg for style in styles.values())
 
 
 def test_other_loads_have_no_such_picture() -> None:
     plain = analyse(made_run()).scenarios[0]
-    assert draw_bursts(plain, theme.assign_looks([cell.contestant for cell in plain.cells]), "s1") == []
+    assert draw_bursts(plain, theme.assign_styles([cell.contestant for cell in plain.cells]), "s1") == []
 
 
 def test_the_report_has_columns_of_it_where_there_was_a_burst() -> None:

@@ -186,7 +186,7 @@ def test_large_ratios_are_as_far_apart_as_they_are() -> None:
 
 def test_every_comparison_of_every_axis_stands_in_the_details() -> None:
     findings = findings_of(analysed(made_run()), "echo")
-    table = views.present_scenario(findings, theme.assign_looks(analysed(made_run()).contestants), 1).comparisons
+    table = views.present_scenario(findings, theme.assign_styles(analysed(made_run()).contestants), 1).comparisons
     assert len(table.rows) == sum(len(axis.comparisons) for axis in findings.axes)
     assert [row[0] for row in table.rows][:: len(table.rows) // 5] == ["throughput", "p50", "p99", "CPU", "memory"]
     apart = [comparison.different for axis in findings.axes for comparison in axis.comparisons]

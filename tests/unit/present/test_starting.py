@@ -59,6 +59,6 @@ def test_the_report_has_columns_of_starts_where_they_were_measured() -> None:
 
 def test_the_picture_shows_how_long_starts_take() -> None:
     findings = next(part for part in analyse(made_starts()).scenarios if part.scenario.name == "echo")
-    panels = draw_performance(findings, theme.assign_looks([cell.contestant for cell in findings.cells]), "s1")
+    panels = draw_performance(findings, theme.assign_styles([cell.contestant for cell in findings.cells]), "s1")
     assert [panel.title for panel in panels] == ["Time until the server is ready", "Time until the first answer"]
     assert all(">from the start (log scale)</text>" in panel.svg for panel in panels)

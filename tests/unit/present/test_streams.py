@@ -57,7 +57,7 @@ def test_the_load_is_described_with_its_streams() -> None:
 def test_the_report_draws_how_late_they_are_and_has_their_columns() -> None:
     analysis = analyse(made_streams())
     findings = next(part for part in analysis.scenarios if part.scenario.name == "http")
-    panels = draw_performance(findings, theme.assign_looks([cell.contestant for cell in findings.cells]), "s1")
+    panels = draw_performance(findings, theme.assign_styles([cell.contestant for cell in findings.cells]), "s1")
     assert [panel.title for panel in panels] == [
         "Median lateness of the chunks of streams",
         "99th-percentile lateness of the chunks of streams",

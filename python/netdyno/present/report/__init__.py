@@ -77,10 +77,10 @@ def render_html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Sto
     runs = [analysis, *(overlaid.analysis for overlaid in over)]
     unranked = [name for chart in analysis.charts for name in chart.unsafe]
     run_contestants = [name for run in runs for name in run.contestants]
-    looks = theme.assign_looks(list(dict.fromkeys([*analysis.contestants, *unranked, *run_contestants])))
-    all_looks = theme.copy_for_runs(looks, len(runs))
-    shown = _show_findings(analysis, over, looks, all_looks)
-    figures = _collect_figures(runs, all_looks)
+    contestant_styles = theme.assign_styles(list(dict.fromkeys([*analysis.contestants, *unranked, *run_contestants])))
+    all_styles = theme.copy_for_runs(contestant_styles, len(runs))
+    shown = _show_findings(analysis, over, contestant_styles, all_styles)
+    figures = _collect_figures(runs, all_styles)
     page = _render_page(shown, _order_profiles(analysis, profiled), profiled.damaged)
     room = MOST_OF_PAGE - len(page.encode()) - len(_fill_in_rows(figures, 0)) - FOR_TITLE
     return page.replace(FIGURES_HERE, _fill_in_rows(figures, room))
@@ -89,8 +89,8 @@ def render_html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Sto
 def _show_findings(
     analysis: Analysis,
     over: Sequence[Overlaid],
-    looks: dict[str, theme.ContestantStyle],
-    all_looks: Sequence[Mapping[str, theme.ContestantStyle]],
+    contestant_styles: dict[str, theme.ContestantStyle],
+    all_styles: Sequence[Mapping[str, theme.ContestantStyle]],
 ) -> dict[str, object]:
     """Return what the template shows of the findings, computed once: to draw takes most of the time of a page."""
     runs = [analysis, *(overlaid.analysis for overlaid in over)]
@@ -102,23 +102,28 @@ def _show_findings(
         "verdicts": claim_verdicts.summarise_claims(analysis.claims),
         "unread_explained": unread.EXPLAINED,
         "scenarios": [
-            views.present_scenario(scenario, looks, number) for number, scenario in enumerate(analysis.scenarios, 1)
+            views.present_scenario(scenario, contestant_styles, number)
+            for number, scenario in enumerate(analysis.scenarios, 1)
         ],
-        "charts": [charts.make_view(chart, looks, f"f{number}") for number, chart in enumerate(analysis.charts, 1)],
-        "flips": [flips.make_view(flip, looks, f"flip{number}") for number, flip in enumerate(analysis.flips, 1)],
+        "charts": [
+            charts.make_view(chart, contestant_styles, f"f{number}") for number, chart in enumerate(analysis.charts, 1)
+        ],
+        "flips": [
+            flips.make_view(flip, contestant_styles, f"flip{number}") for number, flip in enumerate(analysis.flips, 1)
+        ],
         "machine": machine.make_view(analysis.canary),
         "again": machine.make_retries_view(analysis.retried),
         "control": control.make_view(analysis.control),
         "audits": views.tabulate_audits(analysis.audits),
         "code": views.tabulate_code(analysis.about),
-        "code_gains": code_gains.make_view(analysis.code_gains, looks),
+        "code_gains": code_gains.make_view(analysis.code_gains, contestant_styles),
         "code_gains_words": code_gains_prose,
         "commands": repeat.list_commands(analysis),
         "entry": ENTRY,
-        "overlay": overlay.make_view(runs, [overlaid.changes for overlaid in over], all_looks) if over else None,
-        "own_variables": Markup(theme.declare_run_colours(all_looks)),
-        "looks": looks,
-        "data": _make_data(analysis, looks),
+        "overlay": overlay.make_view(runs, [overlaid.changes for overlaid in over], all_styles) if over else None,
+        "own_variables": Markup(theme.declare_run_colours(all_styles)),
+        "contestant_styles": contestant_styles,
+        "data": _make_data(analysis, contestant_styles),
     }
 
 
@@ -172,7 +177,9 @@ def _fill_in_rows(figures: AllFigures, room: int) -> Markup:
     """Return the figures as JSON, with as many of the trials as there is room for."""
     sheets = {**figures.sheets, "trials": everything.fit_sheet(figures.sheets["trials"], room)}
     shown = {name: msgspec.structs.asdict(sheet) for name, sheet in sheets.items()}
-    return templates.encode_json({"looks": figures.looks, "names": figures.names, "sheets": shown})
+    return templates.encode_json(
+        {"contestantStyles": figures.contestant_styles, "names": figures.names, "sheets": shown}
+    )
 
 
 def _group_by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, str], list[TrialNote]]]:
@@ -200,11 +207,11 @@ def _read_file(path: Path) -> Markup:
     return Markup(path.read_text(encoding="utf-8"))
 
 
-def _make_data(analysis: Analysis, looks: dict[str, theme.ContestantStyle]) -> Markup:
+def _make_data(analysis: Analysis, contestant_styles: dict[str, theme.ContestantStyle]) -> Markup:
     """Return the data that the page's script draws."""
     contestants = [
-        {"name": name, "colour": f"--k{look.number}", "path": theme.SHAPES[look.shape].path}
-        for name, look in looks.items()
+        {"name": name, "colour": f"--k{style.number}", "path": theme.SHAPES[style.shape].path}
+        for name, style in contestant_styles.items()
     ]
     series = {name: msgspec.to_builtins(levels) for name, levels in timeline.collect_traces(analysis).items()}
     content = {"contestants": contestants, "scenarios": series, "ring": theme.RING, "mark": loss.MARK}
@@ -214,12 +221,14 @@ def _make_data(analysis: Analysis, looks: dict[str, theme.ContestantStyle]) -> M
 class AllFigures(NamedTuple):
     """The input of the page's script, before it is cut to the room on the page."""
 
-    looks: list[tuple[int, str, str, str]]
+    contestant_styles: list[tuple[int, str, str, str]]
     names: dict[str, list[str]]
     sheets: dict[str, everything.Sheet]
 
 
-def _collect_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, theme.ContestantStyle]]) -> AllFigures:
+def _collect_figures(
+    runs: Sequence[Analysis], contestant_styles: Sequence[Mapping[str, theme.ContestantStyle]]
+) -> AllFigures:
     """Collect the names that the reader filters by, and every figure."""
     sources = [
         everything.Source(
@@ -237,12 +246,12 @@ def _collect_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, them
     names = {
         "run": [source.run for source in sources],
         "workload": list(dict.fromkeys(name for source in sources for name in source.workloads.values())),
-        "contestant": list(looks[0]),
+        "contestant": list(contestant_styles[0]),
         "level": list(dict.fromkeys(label for source in sources for label in source.labels.values())),
     }
     drawn = [
-        (look.number, name, source.run, theme.SHAPES[look.shape].path)
-        for source, run_looks in zip(sources, looks, strict=True)
-        for name, look in run_looks.items()
+        (style.number, name, source.run, theme.SHAPES[style.shape].path)
+        for source, run_styles in zip(sources, contestant_styles, strict=True)
+        for name, style in run_styles.items()
     ]
     return AllFigures(drawn, names, everything.make_sheets(sources))

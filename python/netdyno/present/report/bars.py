@@ -11,7 +11,7 @@ from netdyno.present.prose import figures
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, draw_dots, draw_ring, finish, open_panel
 from netdyno.present.report.marks import (
-    choose_look,
+    choose_style,
     describe_panel,
     draw_published,
     format_loss,
@@ -27,7 +27,7 @@ LABEL_OF_BAR = 0.22
 """The share of the axis that the label of a bar takes."""
 
 
-def draw_bars(chart: Chart, chart_panel: ChartPanel, looks: Styles, name: str) -> Panel:
+def draw_bars(chart: Chart, chart_panel: ChartPanel, styles: Styles, name: str) -> Panel:
     """Draw horizontal bars, those of one place of the axis together: names and figures have room beside them."""
     groups = [[spot for spot in chart_panel.spots if spot.at[chart.figure.along] == value] for value in chart.along]
     groups = [group for group in groups if group]
@@ -36,7 +36,7 @@ def draw_bars(chart: Chart, chart_panel: ChartPanel, looks: Styles, name: str) -
         row, ticks = 0.0, []
         for group in groups:
             for number, spot in enumerate(group):
-                _draw_bar(axes, row + number, chart, chart_panel, spot, looks)
+                _draw_bar(axes, row + number, chart, chart_panel, spot, styles)
             ticks.append(row + (len(group) - 1) / 2)
             row += len(group) + GROUP_INCHES / BAR_INCHES
         axes.set_ylim(row - GROUP_INCHES / BAR_INCHES - 0.35, -0.65)
@@ -48,8 +48,8 @@ def draw_bars(chart: Chart, chart_panel: ChartPanel, looks: Styles, name: str) -
         return finish(axes, figures.name_panel(chart_panel), describe_panel(chart, chart_panel), name)
 
 
-def _draw_bar(axes: Axes, row: float, chart: Chart, chart_panel: ChartPanel, spot: Spot, looks: Styles) -> None:
-    look, number = choose_look(chart, spot, looks)
+def _draw_bar(axes: Axes, row: float, chart: Chart, chart_panel: ChartPanel, spot: Spot, styles: Styles) -> None:
+    style, number = choose_style(chart, spot, styles)
     published = next((figure.value for figure in chart_panel.published if figure.at == spot.at), None)
     estimate = spot.value
     if estimate is None or not is_drawable(estimate, log=chart.figure.log):
@@ -58,7 +58,7 @@ def _draw_bar(axes: Axes, row: float, chart: Chart, chart_panel: ChartPanel, spo
             text, (0, row), (4, 0), ("axes fraction", "data"), "offset points", va="center", color=theme.MUTED, size=8
         )
     else:
-        _draw_shape(axes, row, estimate, look, shade(number, len(chart.across)), log=chart.figure.log)
+        _draw_shape(axes, row, estimate, style, shade(number, len(chart.across)), log=chart.figure.log)
         label = METRICS[chart.figure.metric].speak(estimate.value) + format_loss(chart.figure, spot)
         axes.annotate(
             label,
@@ -67,10 +67,10 @@ def _draw_bar(axes: Axes, row: float, chart: Chart, chart_panel: ChartPanel, spo
             textcoords="offset points",
             va="center",
             size=8,
-            color=look.ink,
+            color=style.ink,
         )
         if spot.above:
-            draw_ring(axes, estimate.value, row, look)
+            draw_ring(axes, estimate.value, row, style)
     if published is not None:
         draw_published(axes, [published], [row])
 
@@ -87,22 +87,22 @@ def _find_label_start(axes: Axes, estimate: Estimate, published: float | None) -
 
 
 def _draw_shape(
-    axes: Axes, row: float, estimate: Estimate, look: ContestantStyle, opacity: float, *, log: bool
+    axes: Axes, row: float, estimate: Estimate, style: ContestantStyle, opacity: float, *, log: bool
 ) -> None:
-    colour = look.stand_in
+    colour = style.stand_in
     if log:  # a bar without a 0 has no length: the value itself is marked
         axes.plot([axes.get_xlim()[0], estimate.value], [row, row], color=theme.RULE, linewidth=0.8, zorder=1)
-        axes.plot([estimate.value], [row], marker=theme.SHAPES[look.shape].matplotlib, color=colour, zorder=3)
+        axes.plot([estimate.value], [row], marker=theme.SHAPES[style.shape].matplotlib, color=colour, zorder=3)
     else:
         axes.barh(row, estimate.value, height=0.8, color=colour, alpha=opacity, zorder=2)
         axes.barh(row, estimate.value, height=0.8, fill=False, edgecolor=colour, linewidth=0.9, zorder=2.5)
-    _draw_whisker(axes, row, estimate, look)
+    _draw_whisker(axes, row, estimate, style)
 
 
-def _draw_whisker(axes: Axes, row: float, estimate: Estimate, look: ContestantStyle) -> None:
+def _draw_whisker(axes: Axes, row: float, estimate: Estimate, style: ContestantStyle) -> None:
     """Draw the interval along x, and the value of each block."""
-    draw_dots(axes, estimate.points, [row] * len(estimate.points), look.ink, 0.35, 2.0)
+    draw_dots(axes, estimate.points, [row] * len(estimate.points), style.ink, 0.35, 2.0)
     if estimate.interval is not None:
         ends = [estimate.interval.low, estimate.interval.high]
         axes.plot(ends, [row, row], "-", color=theme.PAPER, linewidth=3.2, alpha=0.75, zorder=3.4)
-        axes.plot(ends, [row, row], "|-", color=look.ink, linewidth=1.1, markersize=5, zorder=3.5)
+        axes.plot(ends, [row, row], "|-", color=style.ink, linewidth=1.1, markersize=5, zorder=3.5)

@@ -24,23 +24,23 @@ MARKERS = 8
 """Markers on each line: enough to distinguish contestants without colour."""
 
 
-def draw_bursts(findings: ScenarioFindings, looks: Styles, name: str) -> list[Panel]:
+def draw_bursts(findings: ScenarioFindings, styles: Styles, name: str) -> list[Panel]:
     """Draw the window of each level, of three at most; nothing where the rate keeps."""
     if not findings.scenario.has_burst:
         return []
     return [
-        _draw_level(findings, level, looks, f"{name}-burst{number}")
+        _draw_level(findings, level, styles, f"{name}-burst{number}")
         for number, level in enumerate(choose_levels(findings))
     ]
 
 
-def _draw_level(findings: ScenarioFindings, level: LevelInfo, looks: Styles, name: str) -> Panel:
+def _draw_level(findings: ScenarioFindings, level: LevelInfo, styles: Styles, name: str) -> Panel:
     title = f"Through the burst, at {level.label}"
     load_settings = settings(findings.scenario, level.values)
     with stack(HEIGHTS) as (answers, times):
-        for number, (contestant, look) in enumerate(looks.items()):
+        for number, (contestant, style) in enumerate(styles.items()):
             if cell := findings.cell(contestant, level.key):
-                _draw_cell(answers, times, cell, look, number)
+                _draw_cell(answers, times, cell, style, number)
         _draw_offered(answers, load_settings)
         set_rate_axis(answers)
         answers.set_ylabel("answered per second")
@@ -75,7 +75,7 @@ def _draw_offered(axes: Axes, load_settings: Settings) -> None:
     axes.annotate("offered", (ends_s, burst_rate), xytext=(4, -2), textcoords="offset points", va="top")
 
 
-def _draw_cell(answers: Axes, times: Axes, cell: CellFigures, look: ContestantStyle, number: int) -> None:
+def _draw_cell(answers: Axes, times: Axes, cell: CellFigures, style: ContestantStyle, number: int) -> None:
     """Draw the median of the blocks in each interval."""
     interval_s = cell.series[0].interval_ns / 1e9
     for axes, rows in (
@@ -88,8 +88,8 @@ def _draw_cell(answers: Axes, times: Axes, cell: CellFigures, look: ContestantSt
         axes.plot(
             xs,
             values,
-            color=look.stand_in,
-            marker=theme.SHAPES[look.shape].matplotlib,
+            color=style.stand_in,
+            marker=theme.SHAPES[style.shape].matplotlib,
             markevery=(number * every // 3 % every, every),
             markersize=4,
         )

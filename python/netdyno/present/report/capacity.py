@@ -47,7 +47,7 @@ class CapacityView(msgspec.Struct, frozen=True):
     table: ReportTable
 
 
-def make_view(findings: ScenarioFindings, looks: Styles, name: str) -> CapacityView | None:
+def make_view(findings: ScenarioFindings, styles: Styles, name: str) -> CapacityView | None:
     """Return the section; None for a scenario of another metric."""
     capacity = findings.capacity
     if capacity is None:
@@ -56,7 +56,7 @@ def make_view(findings: ScenarioFindings, looks: Styles, name: str) -> CapacityV
     for curve in capacity.curves:
         groups.setdefault(curve.level, []).append(curve)
     panels = [
-        _draw_panel(capacity, level, curves, looks, f"{name}-capacity{number}")
+        _draw_panel(capacity, level, curves, styles, f"{name}-capacity{number}")
         for number, (level, curves) in enumerate(groups.items())
         if any(_list_points(curve) for curve in curves)
     ]
@@ -77,22 +77,22 @@ class CurveLine(msgspec.Struct, frozen=True):
     """One curve of a panel; `label` stands at its end, empty where the legend has it."""
 
     points: tuple[CapacityPoint, ...]
-    look: ContestantStyle
+    style: ContestantStyle
     dash: int
     label: str
 
 
 def _draw_panel(
-    findings: CapacityFindings, level: str, curves: Sequence[CapacityCurve], looks: Styles, name: str
+    findings: CapacityFindings, level: str, curves: Sequence[CapacityCurve], styles: Styles, name: str
 ) -> Panel:
-    lines = _list_percentile_lines(curves[0], looks) if len(curves) == 1 else _list_contestant_lines(curves, looks)
+    lines = _list_percentile_lines(curves[0], styles) if len(curves) == 1 else _list_contestant_lines(curves, styles)
     rates = sorted({point.rate_hz for curve in curves for point in curve.points})
     with open_panel(height=PANEL_HEIGHT) as axes:
         set_offered_rate_axis(axes, rates)
         for line in lines:
             _draw_line(axes, line)
         for curve in curves:
-            _mark_capacity(axes, curve, looks[curve.contestant])
+            _mark_capacity(axes, curve, styles[curve.contestant])
         set_duration_axis(axes, "response time" if len(curves) == 1 else f"response time {findings.figure}")
         low, high = axes.get_ylim()
         limit = findings.limit_ns
@@ -114,9 +114,9 @@ def set_offered_rate_axis(axes: Axes, rates: Sequence[float]) -> None:
     axes.set_xlabel(f"{FACTOR_AXES['rate']}{' (log scale)' if log else ''}")
 
 
-def _list_percentile_lines(curve: CapacityCurve, looks: Styles) -> list[CurveLine]:
+def _list_percentile_lines(curve: CapacityCurve, styles: Styles) -> list[CurveLine]:
     """Return the percentiles of a lone contestant, which show how its distribution widens."""
-    look = looks[curve.contestant]
+    style = styles[curve.contestant]
     lines = []
     for number, name in enumerate(PERCENTILES):
         points = tuple(
@@ -125,13 +125,13 @@ def _list_percentile_lines(curve: CapacityCurve, looks: Styles) -> list[CurveLin
             if (value := (point.p50_ns, point.p99_ns, point.p999_ns)[number]) is not None
         )
         if points:
-            lines.append(CurveLine(points, look._replace(shape=number), number, name))
+            lines.append(CurveLine(points, style._replace(shape=number), number, name))
     return lines
 
 
-def _list_contestant_lines(curves: Sequence[CapacityCurve], looks: Styles) -> list[CurveLine]:
+def _list_contestant_lines(curves: Sequence[CapacityCurve], styles: Styles) -> list[CurveLine]:
     """Return the lines of several contestants: the figure of the objective."""
-    return [CurveLine(points, looks[curve.contestant], 0, "") for curve in curves if (points := _list_points(curve))]
+    return [CurveLine(points, styles[curve.contestant], 0, "") for curve in curves if (points := _list_points(curve))]
 
 
 def _list_points(curve: CapacityCurve) -> tuple[CapacityPoint, ...]:
@@ -145,7 +145,7 @@ def _is_held(point: RatePoint) -> bool:
 
 
 def _draw_line(axes: Axes, line: CurveLine) -> None:
-    colour, marker = line.look.stand_in, theme.SHAPES[line.look.shape].matplotlib
+    colour, marker = line.style.stand_in, theme.SHAPES[line.style.shape].matplotlib
     xs, ys = [rate_hz for rate_hz, _, _ in line.points], [value for _, value, _ in line.points]
     axes.plot(xs, ys, linestyle=(0, DASHES[line.dash] or None), color=colour, zorder=3)
     for held, opacity in ((True, 1.0), (False, FAINT)):
@@ -160,13 +160,15 @@ def _draw_line(axes: Axes, line: CurveLine) -> None:
         axes.annotate(line.label, (x, y), xytext=place, textcoords="offset points", va="center", color=colour)
 
 
-def _mark_capacity(axes: Axes, curve: CapacityCurve, look: ContestantStyle) -> None:
+def _mark_capacity(axes: Axes, curve: CapacityCurve, style: ContestantStyle) -> None:
     """Mark the capacity and the knee."""
     if curve.capacity_hz is not None:
-        axes.axvline(curve.capacity_hz, color=look.stand_in, linestyle=(0, (4, 2)), linewidth=1.1, alpha=0.8)
+        axes.axvline(curve.capacity_hz, color=style.stand_in, linestyle=(0, (4, 2)), linewidth=1.1, alpha=0.8)
     knees = [(x, y) for x, y, _ in _list_points(curve) if x == curve.knee_hz]
     for x, y in knees:
-        axes.plot([x], [y], linestyle="", marker="|", markersize=17, markeredgewidth=2.2, color=look.stand_in, zorder=5)
+        axes.plot(
+            [x], [y], linestyle="", marker="|", markersize=17, markeredgewidth=2.2, color=style.stand_in, zorder=5
+        )
 
 
 def _describe_panel(findings: CapacityFindings, level: str, curves: Sequence[CapacityCurve]) -> str:

@@ -65,7 +65,7 @@ class ChartView(msgspec.Struct, frozen=True):
     row_headers: int
 
 
-def make_view(chart: Chart, looks: Styles, anchor: str) -> ChartView:
+def make_view(chart: Chart, styles: Styles, anchor: str) -> ChartView:
     figure = chart.figure
     is_surface = figure.kind == "surface"
     scale = ColourScale(chart)
@@ -82,7 +82,7 @@ def make_view(chart: Chart, looks: Styles, anchor: str) -> ChartView:
         hatched=is_surface and any(spot.value is None for spot in chart.spots),
         loss_bound=" or ".join(map(quantities.share, chart.loss_bounds)),
         panels=tuple(
-            draw(chart, chart_panel, looks, f"{anchor}-p{number}")
+            draw(chart, chart_panel, styles, f"{anchor}-p{number}")
             for number, chart_panel in enumerate(_find_drawable(chart))
         )
         if draw

@@ -33,37 +33,37 @@ class CodeGainsView(msgspec.Struct, frozen=True):
     table: ReportTable
 
 
-def make_view(gains: Sequence[CodeGain], looks: Styles) -> CodeGainsView | None:
+def make_view(gains: Sequence[CodeGain], styles: Styles) -> CodeGainsView | None:
     """Return the section; None where no question compares servers of different length."""
     if not gains:
         return None
     return CodeGainsView(
-        contestants=tuple(name for name in looks if any(gain.contestant == name for gain in gains)),
-        panels=tuple(_draw(gains, looks, measure, f"gains{number}") for number, measure in enumerate(MEASURES)),
+        contestants=tuple(name for name in styles if any(gain.contestant == name for gain in gains)),
+        panels=tuple(_draw(gains, styles, measure, f"gains{number}") for number, measure in enumerate(MEASURES)),
         table=ReportTable(words.HEADINGS, tuple(map(_make_row, gains))),
     )
 
 
-def _draw(gains: Sequence[CodeGain], looks: Styles, measure: str, name: str) -> Panel:
+def _draw(gains: Sequence[CodeGain], styles: Styles, measure: str, name: str) -> Panel:
     with open_panel() as axes:
         axes.axhline(1.0, color=theme.RULE, linewidth=0.9, zorder=1)
         for gain in gains:
-            _draw_mark(axes, MEASURES[measure](gain), gain, looks[gain.contestant])
+            _draw_mark(axes, MEASURES[measure](gain), gain, styles[gain.contestant])
         _set_axes(axes, gains, measure)
         return finish(axes, "", words.describe_panel(gains, measure), name)
 
 
-def _draw_mark(axes: Axes, place: float, gain: CodeGain, look: theme.ContestantStyle) -> None:
+def _draw_mark(axes: Axes, place: float, gain: CodeGain, style: theme.ContestantStyle) -> None:
     if gain.interval is not None:
         axes.plot(
-            [place] * 2, [gain.interval.low, gain.interval.high], "-", color=look.stand_in, linewidth=1, alpha=0.5
+            [place] * 2, [gain.interval.low, gain.interval.high], "-", color=style.stand_in, linewidth=1, alpha=0.5
         )
     axes.plot(
         [place],
         [gain.gain],
-        marker=theme.SHAPES[look.shape].matplotlib,
-        color=look.stand_in,
-        markerfacecolor=look.stand_in if gain.different else theme.PAPER,
+        marker=theme.SHAPES[style.shape].matplotlib,
+        color=style.stand_in,
+        markerfacecolor=style.stand_in if gain.different else theme.PAPER,
         zorder=3,
     )
 

@@ -15,7 +15,7 @@ from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, draw_ring, finish, set_level_ticks, spread_places, stack
 from netdyno.present.report.marks import (
     Extent,
-    choose_look,
+    choose_style,
     describe_panel,
     draw_published,
     is_drawable,
@@ -37,7 +37,7 @@ def format_dashes(number: int) -> str:
     return " ".join(f"{2 * length:g}" for length in DASHES[number % len(DASHES)])
 
 
-def draw_curves(chart: Chart, chart_panel: ChartPanel, looks: Styles, name: str) -> Panel:
+def draw_curves(chart: Chart, chart_panel: ChartPanel, styles: Styles, name: str) -> Panel:
     """Draw a line for each value of `across`, broken where there is no figure; under it the further metrics."""
     figure = chart.figure
     metrics = [METRICS[metric_name] for metric_name in (figure.metric, *figure.below)]
@@ -50,10 +50,10 @@ def draw_curves(chart: Chart, chart_panel: ChartPanel, looks: Styles, name: str)
                 axes.set_yscale("log")
             for value in chart.across:
                 line = [spot for spot in chart_panel.spots if not figure.across or spot.at[figure.across] == value]
-                _draw_line(axes, chart, line, number, looks)
+                _draw_line(axes, chart, line, number, styles)
                 if number == 0 and line:
-                    look = choose_look(chart, line[0], looks)[0]
-                    _draw_published_line(axes, chart, chart_panel, value, look)
+                    style = choose_style(chart, line[0], styles)[0]
+                    _draw_published_line(axes, chart, chart_panel, value, style)
             axes.set_ylim(*limits)
             set_metric_ticks(axes.yaxis, metric, limits, log=log)
             axes.set_title(wrap_title(metric, log=log), loc="left", fontsize=9, color=theme.MUTED)
@@ -75,18 +75,18 @@ def _set_level_axis(axes: Axes, chart: Chart, *, last: bool) -> None:
         axes.set_xlabel("")
 
 
-def _draw_line(axes: Axes, chart: Chart, line: Sequence[Spot], number: int, looks: Styles) -> None:
+def _draw_line(axes: Axes, chart: Chart, line: Sequence[Spot], number: int, styles: Styles) -> None:
     log = chart.figure.log and number == 0
     for run in _split_at_gaps(chart, line, lambda spot: is_drawable(spot.estimates[number], log=log)):
-        look, dash = choose_look(chart, run[0], looks)
+        style, dash = choose_style(chart, run[0], styles)
         drawn = [estimate for spot in run if (estimate := spot.estimates[number]) is not None]
         xs = [_shift_place(chart, spot, axes) for spot in run]
         draw_estimates(
-            axes, xs, [estimate.value for estimate in drawn], drawn, look, line=(0, DASHES[dash % len(DASHES)] or None)
+            axes, xs, [estimate.value for estimate in drawn], drawn, style, line=(0, DASHES[dash % len(DASHES)] or None)
         )
         for x, spot, estimate in zip(xs, run, drawn, strict=True):
             if spot.above:
-                draw_ring(axes, x, estimate.value, look)
+                draw_ring(axes, x, estimate.value, style)
 
 
 def _split_at_gaps(chart: Chart, line: Sequence[Spot], is_drawn: Callable[[Spot], bool]) -> list[list[Spot]]:
@@ -112,7 +112,7 @@ def _shift_place(chart: Chart, spot: Spot, axes: Axes) -> float:
 
 
 def _draw_published_line(
-    axes: Axes, chart: Chart, chart_panel: ChartPanel, value: type_level | None, look: ContestantStyle
+    axes: Axes, chart: Chart, chart_panel: ChartPanel, value: type_level | None, style: ContestantStyle
 ) -> None:
     figure = chart.figure
     points = [point for point in chart_panel.published if not figure.across or point.at[figure.across] == value]
@@ -121,6 +121,6 @@ def _draw_published_line(
         axes,
         [float(point.at[figure.along]) for point in points],
         [point.value for point in points],
-        edge=look.stand_in,
+        edge=style.stand_in,
         line=":",
     )

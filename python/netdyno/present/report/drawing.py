@@ -209,7 +209,7 @@ def draw_dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str,
     axes.plot(x, y, "-", color=colour, alpha=opacity, linewidth=size, solid_capstyle="round", zorder=2)
 
 
-def draw_ring(axes: Axes, x: float, y: float, look: theme.ContestantStyle, *, small: bool = False) -> None:
+def draw_ring(axes: Axes, x: float, y: float, style: theme.ContestantStyle, *, small: bool = False) -> None:
     """Draw the mark of a loss above the bound, around what is drawn there of a contestant."""
     size, width = (6.0, 0.8) if small else (11.5, 1.3)
     axes.plot(
@@ -218,7 +218,7 @@ def draw_ring(axes: Axes, x: float, y: float, look: theme.ContestantStyle, *, sm
         marker="o",
         markersize=size,
         markerfacecolor="none",
-        markeredgecolor=look.ring,
+        markeredgecolor=style.ring,
         markeredgewidth=width,
         zorder=4,
     )

@@ -22,7 +22,7 @@ from netdyno.present.report.panels import FACTOR_AXES, Styles
 from netdyno.present.report.report_table import ReportTable, make_sortable, sort_by_low
 
 NEITHER = "s"
-"""The marker of a level at which neither side is proven better; a side has its own look."""
+"""The marker of a level at which neither side is proven better; a side has its own style."""
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 TIMES = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0)
 """Ticks that say by how much a side is better: shares, and factors where there would be too many shares."""
@@ -44,7 +44,7 @@ class FlipView(msgspec.Struct, frozen=True):
     table: ReportTable
 
 
-def make_view(flip: FlipFound, looks: Styles, anchor: str) -> FlipView:
+def make_view(flip: FlipFound, styles: Styles, anchor: str) -> FlipView:
     measured = [point for point in flip.flips.points if point.blocks]
     return FlipView(
         anchor=anchor,
@@ -54,11 +54,11 @@ def make_view(flip: FlipFound, looks: Styles, anchor: str) -> FlipView:
         sentence=f"{prose.describe_flip(flip)}.",
         note=_describe_drawing(flip),
         keys=tuple(
-            LegendEntry(f"{name} is better", name if name in looks else "")
+            LegendEntry(f"{name} is better", name if name in styles else "")
             for side, name in ((1, flip.first), (-1, flip.second))
             if any(point.side == side for point in measured)
         ),
-        panels=(_draw_panel(flip, measured, looks, anchor),) if measured else (),
+        panels=(_draw_panel(flip, measured, styles, anchor),) if measured else (),
         table=ReportTable(prose.list_headings(flip), tuple(_list_rows(flip))),
     )
 
@@ -76,7 +76,7 @@ def _describe_drawing(flip: FlipFound) -> str:
     return f"Whiskers: 95% intervals, corrected for all levels{looks}.{hollow}{band}"
 
 
-def _draw_panel(flip: FlipFound, points: Sequence[LevelContrast], looks: Styles, name: str) -> Panel:
+def _draw_panel(flip: FlipFound, points: Sequence[LevelContrast], styles: Styles, name: str) -> Panel:
     with open_panel() as axes:
         places = [point.at for point in points]
         set_level_ticks(axes, places, FACTOR_AXES.get(flip.factor, prose.name_factor(flip)), log=flip.log)
@@ -89,7 +89,7 @@ def _draw_panel(flip: FlipFound, points: Sequence[LevelContrast], looks: Styles,
             axes.axvline(crossing.at, color=theme.MUTED, linestyle=(0, (3, 3)), linewidth=1)
         axes.plot(places, [point.mean for point in points], "-", color=theme.MUTED, linewidth=1, zorder=2)
         for point in points:
-            _draw_mark(axes, point, *_choose_look(flip, point.side, looks))
+            _draw_mark(axes, point, *_choose_style(flip, point.side, styles))
         _set_contrast_axis(axes, points)
         for text, y, va in ((flip.first, 1.0, "bottom"), (flip.second, 0.0, "bottom")):
             axes.annotate(
@@ -111,11 +111,11 @@ def _widen_band(low: float, high: float) -> tuple[float, float]:
     return (low, high) if high > low else (low * 0.99, high * 1.01)
 
 
-def _choose_look(flip: FlipFound, side: Side, looks: Styles) -> tuple[str, str]:
+def _choose_style(flip: FlipFound, side: Side, styles: Styles) -> tuple[str, str]:
     """Return the colour and marker of the better side."""
-    look = looks.get({1: flip.first, -1: flip.second, 0: ""}[side])
-    if look is not None:
-        return look.stand_in, theme.SHAPES[look.shape].matplotlib
+    style = styles.get({1: flip.first, -1: flip.second, 0: ""}[side])
+    if style is not None:
+        return style.stand_in, theme.SHAPES[style.shape].matplotlib
     return (theme.INK, "o") if side else (theme.MUTED, NEITHER)
 
 

@@ -12,7 +12,7 @@ from netdyno.model.metrics import METRICS
 from netdyno.present.prose import figures, loss
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, draw_ring, finish, open_panel
-from netdyno.present.report.marks import choose_look, describe_panel, draw_published, is_drawable, set_metric_axis
+from netdyno.present.report.marks import choose_style, describe_panel, draw_published, is_drawable, set_metric_axis
 from netdyno.present.report.panels import Styles, draw_estimates
 
 RUNG_INCHES, AXIS_INCHES = 0.44, 0.62
@@ -27,7 +27,7 @@ def list_rungs(chart: Chart, chart_panel: ChartPanel) -> list[Spot]:
     return [*measured, *sorted(only_published, key=lambda spot: published[tuple(spot.at.items())])]
 
 
-def draw_ladder(chart: Chart, chart_panel: ChartPanel, looks: Styles, name: str) -> Panel:
+def draw_ladder(chart: Chart, chart_panel: ChartPanel, styles: Styles, name: str) -> Panel:
     """Draw a rung for each spot: its name, figure and loss stand over a line of the whole width of the axis."""
     steps = list_rungs(chart, chart_panel)
     lossy = any(spot.lost is not None for spot in chart.spots)
@@ -35,13 +35,13 @@ def draw_ladder(chart: Chart, chart_panel: ChartPanel, looks: Styles, name: str)
         set_metric_axis(axes, chart, room=0.05)
         for row, spot in enumerate(steps):
             axes.axhline(row, color=theme.RULE, linewidth=0.9, zorder=1)
-            look = choose_look(chart, spot, looks)[0]
-            _write_rung(axes, row, chart, spot, look, lossy=lossy)
+            style = choose_style(chart, spot, styles)[0]
+            _write_rung(axes, row, chart, spot, style, lossy=lossy)
             estimate = spot.value
             if estimate is not None and is_drawable(estimate, log=chart.figure.log):
-                draw_estimates(axes, [estimate.value], [row], [estimate], look, along="x")
+                draw_estimates(axes, [estimate.value], [row], [estimate], style, along="x")
                 if spot.above:
-                    draw_ring(axes, estimate.value, row, look)
+                    draw_ring(axes, estimate.value, row, style)
             draw_published(axes, *_find_published(chart_panel, spot, row))
         axes.set_ylim(len(steps) - 0.6, -0.75)
         axes.set_yticks([])
@@ -54,10 +54,10 @@ def _find_published(chart_panel: ChartPanel, spot: Spot, row: float) -> tuple[li
     return xs, [row] * len(xs)
 
 
-def _write_rung(axes: Axes, row: float, chart: Chart, spot: Spot, look: theme.ContestantStyle, *, lossy: bool) -> None:
+def _write_rung(axes: Axes, row: float, chart: Chart, spot: Spot, style: theme.ContestantStyle, *, lossy: bool) -> None:
     figure = chart.figure
 
-    def write(text: str, x: float, align: str, colour: str = look.ink, weight: str = "normal") -> None:
+    def write(text: str, x: float, align: str, colour: str = style.ink, weight: str = "normal") -> None:
         axes.annotate(
             text, (x, row), (0, 8), ("axes fraction", "data"), "offset points", ha=align, color=colour, weight=weight
         )
@@ -69,4 +69,4 @@ def _write_rung(axes: Axes, row: float, chart: Chart, spot: Spot, look: theme.Co
     write(METRICS[figure.metric].speak(spot.value.value), 0.79 if lossy else 1, "right")
     if spot.lost is not None:
         text = f"{quantities.share(spot.lost)} lost{f' {loss.MARK}' if spot.above else ''}"
-        write(text, 1, "right", *((look.ring, "bold") if spot.above else (theme.MUTED,)))
+        write(text, 1, "right", *((style.ring, "bold") if spot.above else (theme.MUTED,)))

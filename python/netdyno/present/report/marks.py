@@ -95,14 +95,14 @@ def is_drawable(estimate: Estimate | None, *, log: bool) -> bool:
     return estimate is not None and (estimate.value > 0 or not log)
 
 
-def choose_look(chart: Chart, spot: Spot, looks: Styles) -> tuple[ContestantStyle, int]:
+def choose_style(chart: Chart, spot: Spot, styles: Styles) -> tuple[ContestantStyle, int]:
     """Return the colour and marker of a spot, and the number of its shade or dash: contestants have colours, levels
     shades. An unsafe contestant has another dash than those beside it."""
-    look = looks[spot.contestant]
+    style = styles[spot.contestant]
     if not chart.figure.across or chart.figure.across == CONTESTANT:
-        return look, int(spot.contestant in chart.unsafe)
+        return style, int(spot.contestant in chart.unsafe)
     number = chart.across.index(spot.at[chart.figure.across])
-    return look._replace(shape=number % len(theme.SHAPES)), number
+    return style._replace(shape=number % len(theme.SHAPES)), number
 
 
 def shade(number: int, count: int) -> float:

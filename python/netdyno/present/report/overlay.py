@@ -73,10 +73,10 @@ METRICS_SHOWN: Mapping[str, Callable[[Axes], None]] = {
 """The metrics that are drawn, and what prepares the axes of each."""
 
 
-def make_view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], looks: Sequence[Styles]) -> OverlayView:
-    """Lay runs over each other. `compared` has each later run with the first, `looks` the looks of each run."""
+def make_view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], styles: Sequence[Styles]) -> OverlayView:
+    """Lay runs over each other. `compared` has each later run with the first, `styles` the styles of each run."""
     names = [findings.scenario.name for findings in analyses[0].scenarios]
-    questions = [_draw_question(name, analyses, looks, f"o{number}") for number, name in enumerate(names, 1)]
+    questions = [_draw_question(name, analyses, styles, f"o{number}") for number, name in enumerate(names, 1)]
     changes = [
         (
             comparison.second,
@@ -119,10 +119,10 @@ def _make_rows(comparison: SideBySide) -> list[tuple[str, ...]]:
     return rows
 
 
-def _draw_question(name: str, analyses: Sequence[Analysis], looks: Sequence[Styles], anchor: str) -> OverlayQuestion:
+def _draw_question(name: str, analyses: Sequence[Analysis], styles: Sequence[Styles], anchor: str) -> OverlayQuestion:
     """Draw a question of the runs that have it, at the levels of the first."""
     runs = [
-        _RunWithQuestion(analysis.run_id, findings, looks[number], number, len(analyses))
+        _RunWithQuestion(analysis.run_id, findings, styles[number], number, len(analyses))
         for number, analysis in enumerate(analyses)
         for findings in analysis.scenarios
         if findings.scenario.name == name
@@ -144,7 +144,7 @@ class _RunWithQuestion(msgspec.Struct, frozen=True):
 
     run_id: str
     findings: ScenarioFindings
-    looks: Styles
+    styles: Styles
     number: int
     of: int
 
@@ -174,7 +174,7 @@ def _draw_lines(axes: Axes, metric: str, sweep: Sweep, run: _RunWithQuestion) ->
     """Draw each contestant of a run, and return its figures at the last level in words."""
     texts = []
     line = (0, DASHES[run.number] or None) if sweep.factor else ""
-    for place, (contestant, look) in enumerate(run.looks.items()):
+    for place, (contestant, style) in enumerate(run.styles.items()):
         cells = [run.findings.cell(contestant, level.key) for level in sweep.levels]
         figures = [cell.values.get(metric) if cell else None for cell in cells]
         spots = [
@@ -184,13 +184,15 @@ def _draw_lines(axes: Axes, metric: str, sweep: Sweep, run: _RunWithQuestion) ->
         ]
         if spots:
             xs, drawn = [x for x, _ in spots], [figure for _, figure in spots]
-            draw_estimates(axes, xs, [figure.value for figure in drawn], drawn, look, line=line, fill=FILLS[run.number])
+            draw_estimates(
+                axes, xs, [figure.value for figure in drawn], drawn, style, line=line, fill=FILLS[run.number]
+            )
             texts.append(f"{contestant} in {run.run_id} {METRICS[metric].speak(drawn[-1].value)}")
     return texts
 
 
 def _spread_places(axes: Axes, sweep: Sweep, run: _RunWithQuestion, place: int) -> list[float]:
-    count = len(run.looks) * run.of
+    count = len(run.styles) * run.of
     if not sweep.factor:
         return [place * run.of + run.number - (count - 1) / 2]
     values = _read_values(sweep)

@@ -97,7 +97,7 @@ def _pick_spread(measured: Sequence[Sweep], most: int) -> list[Sweep]:
     return [measured[round(number * (len(measured) - 1) / (most - 1))] for number in range(most)]
 
 
-def draw_performance(findings: ScenarioFindings, looks: Styles, name: str) -> list[Panel]:
+def draw_performance(findings: ScenarioFindings, styles: Styles, name: str) -> list[Panel]:
     """Draw throughput, median and 99th percentile over the levels; the mean where it is ranked, and the loss where
     messages may be lost; of streams how late their chunks come, and of starts how long they take."""
     lag = find_send_lag(findings)
@@ -127,7 +127,7 @@ def draw_performance(findings: ScenarioFindings, looks: Styles, name: str) -> li
             alt = _describe_panel(title, findings, sweep.levels[-1], metric)
             draw = _draw_lines if sweep.factor else _draw_dots
             with open_panel() as axes:
-                draw(axes, findings, sweep, metric, looks, ready)
+                draw(axes, findings, sweep, metric, styles, ready)
                 panels.append(finish(axes, title, alt, f"{name}-perf{number}{kind}"))
     return panels
 
@@ -167,20 +167,22 @@ def _describe_loss(findings: ScenarioFindings, cell: CellFigures) -> str:
     )
 
 
-def _draw_lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: str, looks: Styles, ready: Ready) -> None:
+def _draw_lines(
+    axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: str, styles: Styles, ready: Ready
+) -> None:
     assert sweep.factor is not None
     values = [float(level.values[sweep.factor]) for level in sweep.levels]
     set_level_ticks(axes, values, FACTOR_AXES.get(sweep.factor, sweep.factor))
-    for number, (name, look) in enumerate(looks.items()):
+    for number, (name, style) in enumerate(styles.items()):
         level_cells = [findings.cell(name, level.key) for level in sweep.levels]
         cells = [(x, cell) for x, cell in zip(values, level_cells, strict=True) if cell]
         if not cells:
             continue
-        xs = spread_places(axes, values, [x for x, _ in cells], number, len(looks))
+        xs = spread_places(axes, values, [x for x, _ in cells], number, len(styles))
         drawn = [_find_estimate(cell, metric) for _, cell in cells]
-        draw_estimates(axes, xs, [estimate.value for estimate in drawn], drawn, look, line="-")
+        draw_estimates(axes, xs, [estimate.value for estimate in drawn], drawn, style, line="-")
         for x, (_, cell), estimate in zip(xs, cells, drawn, strict=True):
-            _mark_loss(axes, x, estimate, cell, look)
+            _mark_loss(axes, x, estimate, cell, style)
     if metric == "throughput" and sweep.factor == FACTOR and findings.scaling:
         _draw_ideal(axes, findings, sweep)
     ready(axes)
@@ -197,14 +199,14 @@ def _draw_ideal(axes: Axes, findings: ScenarioFindings, sweep: Sweep) -> None:
         axes.annotate("ideal", (cores[-1], ideal[-1]), ha="right", va="bottom", color=theme.MUTED)
 
 
-def _draw_dots(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: str, looks: Styles, ready: Ready) -> None:
+def _draw_dots(axes: Axes, findings: ScenarioFindings, sweep: Sweep, metric: str, styles: Styles, ready: Ready) -> None:
     """Draw one level: the contestants side by side, named below by their markers' legend."""
-    for number, (name, look) in enumerate(looks.items()):
+    for number, (name, style) in enumerate(styles.items()):
         if cell := findings.cell(name, sweep.levels[0].key):
             estimate = _find_estimate(cell, metric)
-            draw_estimates(axes, [number], [estimate.value], [estimate], look)
-            _mark_loss(axes, number, estimate, cell, look)
-    axes.set_xlim(-0.6, len(looks) - 0.4)
+            draw_estimates(axes, [number], [estimate.value], [estimate], style)
+            _mark_loss(axes, number, estimate, cell, style)
+    axes.set_xlim(-0.6, len(styles) - 0.4)
     axes.set_xticks([])
     axes.set_xlabel(f"contestants, at {sweep.levels[0].label}")
     ready(axes)
@@ -215,7 +217,7 @@ def draw_estimates(
     xs: Sequence[float],
     ys: Sequence[float],
     drawn: Sequence[Estimate],
-    look: ContestantStyle,
+    style: ContestantStyle,
     *,
     line: object = "",
     fill: str = "full",
@@ -223,7 +225,7 @@ def draw_estimates(
 ) -> None:
     """Draw estimates with their intervals, and behind them the values of the blocks. `fill` is that of the markers,
     `along` the axis of their values."""
-    colour, marker = look.stand_in, theme.SHAPES[look.shape].matplotlib
+    colour, marker = style.stand_in, theme.SHAPES[style.shape].matplotlib
     places = list(zip(ys if along == "x" else xs, drawn, strict=True))
     points = [(place, point) for place, estimate in places for point in estimate.points]
     spans = [(place, estimate.interval) for place, estimate in places if estimate.interval]
@@ -239,20 +241,20 @@ def _split_columns(points: Sequence[tuple[float, float | None]], *, turned: bool
     return (second, first) if turned else (first, second)
 
 
-def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures, look: ContestantStyle) -> None:
+def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures, style: ContestantStyle) -> None:
     """Draw a ring around each trial that lost more than the bound, and around the estimate that it is part of."""
     if cell.loss is None or not cell.marked:
         return
-    draw_ring(axes, x, estimate.value, look)
+    draw_ring(axes, x, estimate.value, style)
     for trial, point in zip(cell.loss.trials, estimate.points, strict=True):
         if trial.above:
-            draw_ring(axes, x, point, look, small=True)
+            draw_ring(axes, x, point, style, small=True)
 
 
-def draw_curves(findings: ScenarioFindings, looks: Styles, name: str) -> list[Panel]:
+def draw_curves(findings: ScenarioFindings, styles: Styles, name: str) -> list[Panel]:
     """Draw response time by percentile, a panel per level."""
     chosen = choose_levels(findings)
-    return [_draw_curve(findings, level, looks, f"{name}-curve{number}") for number, level in enumerate(chosen)]
+    return [_draw_curve(findings, level, styles, f"{name}-curve{number}") for number, level in enumerate(chosen)]
 
 
 def choose_levels(findings: ScenarioFindings) -> list[LevelInfo]:
@@ -262,20 +264,20 @@ def choose_levels(findings: ScenarioFindings) -> list[LevelInfo]:
     return [levels[0], levels[len(levels) // 2], levels[-1]] if len(levels) > MOST_CURVES else levels
 
 
-def _draw_curve(findings: ScenarioFindings, level: LevelInfo, looks: Styles, name: str) -> Panel:
+def _draw_curve(findings: ScenarioFindings, level: LevelInfo, styles: Styles, name: str) -> Panel:
     title = f"At {level.label}"
     lag = find_send_lag(findings)
     with open_panel() as axes:
-        for contestant, look in looks.items():
+        for contestant, style in styles.items():
             cell = findings.cell(contestant, level.key)
             if cell is None or not cell.curve:
                 continue
             xs, ys = [count_nines(percent) for percent, _ in cell.curve], [ns for _, ns in cell.curve]
-            marker = theme.SHAPES[look.shape].matplotlib
-            axes.plot(xs, ys, color=look.stand_in, marker=marker, markevery=(4 * look.shape, 30))
+            marker = theme.SHAPES[style.shape].matplotlib
+            axes.plot(xs, ys, color=style.stand_in, marker=marker, markevery=(4 * style.shape, 30))
             if cell.marked:
-                for x, y in list(zip(xs, ys, strict=True))[4 * look.shape :: 30]:
-                    draw_ring(axes, x, y, look)
+                for x, y in list(zip(xs, ys, strict=True))[4 * style.shape :: 30]:
+                    draw_ring(axes, x, y, style)
         set_nines_axis(axes)
         set_duration_axis(axes, "response time")
         mark_send_lag(axes, lag)
@@ -325,25 +327,25 @@ COSTS = (
 )
 
 
-def draw_costs(findings: ScenarioFindings, looks: Styles, name: str) -> list[Panel]:
+def draw_costs(findings: ScenarioFindings, styles: Styles, name: str) -> list[Panel]:
     """Draw CPU, context switches and memory at the heaviest level."""
     if not any("cpu" in cell.values for cell in findings.cells if cell.level == findings.heaviest.key):
         return []
-    return [_draw_bars(findings, bars, looks, f"{name}-cost{number}") for number, bars in enumerate(COSTS)]
+    return [_draw_bars(findings, bars, styles, f"{name}-cost{number}") for number, bars in enumerate(COSTS)]
 
 
-def _draw_bars(findings: ScenarioFindings, bars: Bars, looks: Styles, name: str) -> Panel:
+def _draw_bars(findings: ScenarioFindings, bars: Bars, styles: Styles, name: str) -> Panel:
     level = findings.heaviest
     order = [standing.contestant for standing in findings.standings]
     cells = [cell for contestant in order if (cell := findings.cell(contestant, level.key)) and "cpu" in cell.values]
     values = "; ".join(f"{cell.contestant} {bars.label(cell)}" for cell in cells)
     with open_panel(height=0.85 + 0.36 * len(cells)) as axes:
         for row, cell in enumerate(cells):
-            _draw_bar(axes, row, bars, cell, looks[cell.contestant])
+            _draw_bar(axes, row, bars, cell, styles[cell.contestant])
         axes.set_yticks(range(len(cells)), [cell.contestant for cell in cells])
         axes.tick_params(axis="y", length=0)
         for cell, label in zip(cells, axes.get_yticklabels(), strict=True):
-            label.set_color(looks[cell.contestant].ink)
+            label.set_color(styles[cell.contestant].ink)
         axes.set_ylim(len(cells) - 0.4, -0.6)
         axes.set_xlim(0, axes.get_xlim()[1] * bars.room)
         axes.spines["left"].set_visible(False)
@@ -352,14 +354,14 @@ def _draw_bars(findings: ScenarioFindings, bars: Bars, looks: Styles, name: str)
         return finish(axes, bars.title, f"{bars.title}, at {level.label}: {values}.", name)
 
 
-def _draw_bar(axes: Axes, row: int, bars: Bars, cell: CellFigures, look: ContestantStyle) -> None:
+def _draw_bar(axes: Axes, row: int, bars: Bars, cell: CellFigures, style: ContestantStyle) -> None:
     left = 0.0
     for number, part in enumerate(bars.parts(cell)):
-        axes.barh(row, part, left=left, height=0.62, color=look.stand_in, alpha=(0.95, 0.4)[number])
+        axes.barh(row, part, left=left, height=0.62, color=style.stand_in, alpha=(0.95, 0.4)[number])
         left += part
     if cell.marked:
-        draw_ring(axes, left, row, look)
+        draw_ring(axes, left, row, style)
     gap = 9 if cell.marked else 4
     axes.annotate(
-        bars.label(cell), (left, row), xytext=(gap, 0), textcoords="offset points", va="center", color=look.ink
+        bars.label(cell), (left, row), xytext=(gap, 0), textcoords="offset points", va="center", color=style.ink
     )

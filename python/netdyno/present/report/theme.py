@@ -53,9 +53,9 @@ SHAPES = (
 
 
 class ContestantStyle(NamedTuple):
-    """The look of a contestant. Each has variables of its own, so that the page can leave one out of every figure.
-    `stand_in`, `ink` and `ring` are for matplotlib (its colour, words beside it, the mark of a loss), `variable` for
-    HTML."""
+    """The colour and the shape of a contestant. Each has variables of its own, so that the page can leave one out of
+    every figure. `stand_in`, `ink` and `ring` are for matplotlib (its colour, words beside it, the mark of a loss),
+    `variable` for HTML."""
 
     colour: int
     shape: int
@@ -94,8 +94,8 @@ COUNT = len(LIGHT) * len(SHAPES)
 PLACES = {name: place for place, name in enumerate(KNOWN.split()) if name != "-"}
 
 
-def assign_looks(contestants: Sequence[str]) -> dict[str, ContestantStyle]:
-    """Return a look for each name, the same in every report, unless two that are not known choose the same."""
+def assign_styles(contestants: Sequence[str]) -> dict[str, ContestantStyle]:
+    """Return a style for each name, the same in every report, unless two that are not known choose the same."""
     free = [place for place in range(COUNT) if place not in map(PLACES.get, contestants)]
     places = {name: PLACES[name] for name in contestants if name in PLACES}
     for name in sorted(set(contestants) - set(places)):
@@ -120,17 +120,19 @@ def _replace_stand_in(stand_in: re.Match[str]) -> str:
     return (f"var(--k{number})", f"var(--i{number}, var(--ink))", f"var(--r{number}, var(--bad))")[int(stand_in[1]) - 2]
 
 
-def copy_for_runs(looks: Mapping[str, ContestantStyle], runs: int) -> list[dict[str, ContestantStyle]]:
-    """Return the same looks for each run, each with variables of its own."""
+def copy_for_runs(styles: Mapping[str, ContestantStyle], runs: int) -> list[dict[str, ContestantStyle]]:
+    """Return the same styles for each run, each with variables of its own."""
     return [
-        {name: look._replace(number=look.number + run * len(looks)) for name, look in looks.items()}
+        {name: style._replace(number=style.number + run * len(styles)) for name, style in styles.items()}
         for run in range(runs)
     ]
 
 
-def declare_run_colours(looks: Sequence[Mapping[str, ContestantStyle]]) -> str:
+def declare_run_colours(styles: Sequence[Mapping[str, ContestantStyle]]) -> str:
     """Return CSS declarations: the colour of each contestant in each run."""
-    return " ".join(f"--k{look.number}: var(--c{look.colour});" for run_looks in looks for look in run_looks.values())
+    return " ".join(
+        f"--k{style.number}: var(--c{style.colour});" for run_styles in styles for style in run_styles.values()
+    )
 
 
 def declare_colours(colours: Sequence[str], heat: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 /** The tools of a reader: filter, sort, link to what is seen, copy tables, save figures. */
 const netdyno = (() => {
   const root = document.documentElement;
-  const { looks, names, sheets } = JSON.parse(document.getElementById("all-figures").textContent);
+  const { contestantStyles, names, sheets } = JSON.parse(document.getElementById("all-figures").textContent);
   const kinds = Object.keys(names).filter((kind) => names[kind].length > 1);
   const leftOut = Object.fromEntries(Object.keys(names).map((kind) => [kind, new Set()]));
   const shows = (kind, name) => !leftOut[kind]?.has(name);
@@ -184,7 +184,7 @@ const netdyno = (() => {
   };
   const show = () => {
     for (const [part, about] of parts) part.hidden = !about.every(([kind, name]) => shows(kind, name));
-    for (const [number, contestant, run] of looks) {
+    for (const [number, contestant, run] of contestantStyles) {
       const seen = shows("contestant", contestant) && shows("run", run);
       for (const letter of "kir") {
         if (seen) root.style.removeProperty(`--${letter}${number}`); else root.style.setProperty(`--${letter}${number}`, "transparent");
@@ -247,7 +247,7 @@ const netdyno = (() => {
     });
     copied.prepend(shape("style", {}, rules.map((rule) => rule.cssText).join("\n")));
     const drawn = new Set([...new XMLSerializer().serializeToString(copied).matchAll(/--k(\d+)/g)].map(([, number]) => Number(number)));
-    const legend = looks.filter(([number, contestant, run]) => drawn.has(number) && shows("contestant", contestant) && shows("run", run));
+    const legend = contestantStyles.filter(([number, contestant, run]) => drawn.has(number) && shows("contestant", contestant) && shows("run", run));
     const height = bottom + (legend.length + 2) * LINE;
     const all = { viewBox: `0 ${-LINE - 4} ${width} ${height}`, width, height, "font-family": "sans-serif", "font-size": 11 };
     Object.entries(all).forEach((pair) => copied.setAttribute(...pair));
@@ -379,5 +379,5 @@ const netdyno = (() => {
   byId("copy-link").addEventListener("click", () => copy(location.href, "Link"));
   addEventListener("hashchange", restore);
   restore();
-  return { shows, savable, lines, shape, numberOf: (contestant) => looks.find((look) => look[1] === contestant)[0] };
+  return { shows, savable, lines, shape, numberOf: (contestant) => contestantStyles.find(([, name]) => name === contestant)[0] };
 })();

@@ -112,12 +112,12 @@ class ScenarioView(msgspec.Struct, frozen=True):
     work: behind.WorkView | None
 
 
-def present_scenario(findings: ScenarioFindings, looks: Styles, number: int) -> ScenarioView:
+def present_scenario(findings: ScenarioFindings, styles: Styles, number: int) -> ScenarioView:
     name = f"s{number}"
     scale = _fit_scale(findings.standings)
     lag = panels.find_send_lag(findings)
-    curves = tuple(panels.draw_curves(findings, looks, name)) if findings.cells else ()
-    drawn = {standing.contestant: looks[standing.contestant] for standing in findings.standings}
+    curves = tuple(panels.draw_curves(findings, styles, name)) if findings.cells else ()
+    drawn = {standing.contestant: styles[standing.contestant] for standing in findings.standings}
     return ScenarioView(
         anchor=name,
         findings=findings,
@@ -136,7 +136,7 @@ def present_scenario(findings: ScenarioFindings, looks: Styles, number: int) -> 
         requests=replies.describe_requests(findings.scenario),
         certainty=_describe_certainty(findings),
         scores=scoreboard.make_view(findings),
-        capacity=capacity.make_view(findings, looks, name),
+        capacity=capacity.make_view(findings, styles, name),
         compared=sum(standing.relative is not None for standing in findings.standings) > 0,
         ranks=tuple(_make_rank(findings, standing, scale) for standing in findings.standings),
         ticks=scale.ticks(),

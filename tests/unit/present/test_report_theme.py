@@ -9,35 +9,35 @@ from pathlib import Path
 import pytest
 
 from netdyno.kit.paths import ROOT
-from netdyno.present.report.theme import COUNT, assign_looks
+from netdyno.present.report.theme import COUNT, assign_styles
 
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
 
 
-def looks_of(*names: str) -> list[tuple[int, int]]:
-    return [(look.colour, look.shape) for look in assign_looks(names).values()]
+def styles_of(*names: str) -> list[tuple[int, int]]:
+    return [(style.colour, style.shape) for style in assign_styles(names).values()]
 
 
 @pytest.mark.parametrize("name", ["go-net", "a-server-of-mine"])
 def test_a_contestant_looks_the_same_in_each_report(name: str) -> None:
-    alone = looks_of(name)[0]
-    assert looks_of("epoll-reactor", "asio-callbacks", name)[2] == alone
-    assert looks_of(name, "tokio")[0] == alone
+    alone = styles_of(name)[0]
+    assert styles_of("epoll-reactor", "asio-callbacks", name)[2] == alone
+    assert styles_of(name, "tokio")[0] == alone
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.stem for path in EXPERIMENTS])
 def test_up_to_eight_of_an_experiment_have_a_colour_each(path: Path) -> None:
     patterns = tomllib.loads(path.read_text()).get("contestants", ())
     names = [name for name in patterns if "*" not in name]
-    looks = looks_of(*names)
-    assert len(set(looks)) == len(names)
+    styles = styles_of(*names)
+    assert len(set(styles)) == len(names)
     if len(patterns) == len(names) <= 8:  # a pattern stands for more
-        assert len({colour for colour, _ in looks}) == len(names)
+        assert len({colour for colour, _ in styles}) == len(names)
 
 
 def test_no_two_look_the_same_even_where_their_names_choose_the_same() -> None:
     names = [f"server-{number}" for number in range(COUNT)]
-    assert len(set(looks_of(*names))) == COUNT
-    assert len(looks_of(*names, "one-more")) == COUNT + 1
-    first, second = next(pair for pair in itertools.combinations(names, 2) if looks_of(pair[0]) == looks_of(pair[1]))
-    assert len(set(looks_of(first, second))) == 2
+    assert len(set(styles_of(*names))) == COUNT
+    assert len(styles_of(*names, "one-more")) == COUNT + 1
+    first, second = next(pair for pair in itertools.combinations(names, 2) if styles_of(pair[0]) == styles_of(pair[1]))
+    assert len(set(styles_of(first, second))) == 2
