@@ -50,7 +50,7 @@ void send_one(int fd) {
   if (send(fd, message.data(), message.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(message.size())) die("send");
 }
 
-/// Sockets that epoll looks at.
+/// Sockets that epoll watches.
 class Sockets {
  public:
   explicit Sockets(const std::vector<int>& fds) {

@@ -23,7 +23,7 @@ class GivingUp {
   /// The last answers are waited for until then at most.
   void limit(Nanos last_at) { last_at_ = std::min(last_at_, last_at); }
 
-  /// Gives up messages that have waited too long, if it is time to look for them.
+  /// Gives up messages that have waited too long, if it is time to search for them.
   void give_up_late() {
     if (loop_.now >= next_at_) give_up_some();
   }
@@ -57,7 +57,7 @@ class GivingUp {
   LoopState& loop_;
   const Nanos patience_;       // the shortest time after which something is given up
   const bool loses_messages_;  // what is late may still come on a stream, and not where whole messages come
-  Nanos next_at_ = never;      // late messages are looked for
+  Nanos next_at_ = never;      // late messages are searched for
   Nanos last_at_ = never;      // the last answers are not waited for any more
   std::uint32_t next_ = 0;     // the connection where the search goes on
   bool reported_ = false;      // all of this thread's share of --count are answered, which Control knows

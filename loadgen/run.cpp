@@ -34,7 +34,7 @@ using Milestone = Control::Milestone;
 
 constexpr Nanos start_ahead = 5'000'000;                  // every thread is in its loop when the load begins
 constexpr std::chrono::milliseconds witness_every{1};     // 2.7% of a core where a virtual timer costs 27 us
-constexpr std::chrono::microseconds shortest_noted{100};  // 999 of 1000 looks are less late at rest
+constexpr std::chrono::microseconds shortest_noted{100};  // 999 of 1000 wake-ups are less late at rest
 constexpr Nanos progress_interval = one_second / 2;
 constexpr Nanos one_request = one_second / 10;            // timeout(1) sends SIGTERM twice, and means it once
 constexpr Nanos furthest_ahead = 24 * 3600 * one_second;  // a later moment is not one of this clock

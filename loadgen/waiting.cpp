@@ -27,14 +27,14 @@ Waiting::Waiting(const LoadPlan& plan, Clients& clients, Transport& transport, L
       loop_(loop),
       late_reads_(plan.ends_times_with_stamps() && plan.spin != Spin::on) {}
 
-void Waiting::choose_lookouts() {
-  lookout_ = choose_lookout();
-  reply_lookout_ = choose_reply_lookout();
+void Waiting::choose_rules() {
+  early_wake_ = choose_early_wake();
+  reply_spin_ = choose_reply_spin();
 }
 
 /// A timer wakes a thread some time after the moment it was set for, so the thread wakes before and keeps polling
 /// (docs/adr/wake-early.md). For half of the time at most, and not where it would take the core of the server.
-Lookout Waiting::choose_lookout() const {
+EarlyWake Waiting::choose_early_wake() const {
   if (!may_spin(plan_)) return {};
   const double most_hz = plan_.steps.empty() ? plan_.rate_hz.value_or(0) : fastest_hz(plan_.steps);
   const auto gap = plan_.rate_hz ? static_cast<Nanos>(1e9 / most_hz * clients_.share.threads) : plan_.round;
@@ -42,20 +42,20 @@ Lookout Waiting::choose_lookout() const {
 }
 
 /// Not of servers of this project: their trials are all made without it.
-ReplyLookout Waiting::choose_reply_lookout() const {
+ReplySpin Waiting::choose_reply_spin() const {
   const bool waits_for_replies = plan_.is_foreign() && plan_.arrivals == Arrivals::closed && plan_.round == 0;
   if (!waits_for_replies || !may_spin(plan_)) return {};
   return {true, plan_.spin == Spin::automatic};
 }
 
 void Waiting::wait(Nanos until, bool has_to_send, TransportEvents& events) {
-  if (reply_lookout_.decide_to_poll() && poll_for_replies(until, events)) return;
+  if (reply_spin_.decide_to_poll() && poll_for_replies(until, events)) return;
   if (!has_to_send && may_read_later(until)) return sleep_and_read(until, events);
   const bool spinning = until <= loop_.now && !has_to_send;
   if (transport_.wait(until, events) || until == never) return;
   const Nanos woken_at = now_ns();
   if (spinning) spun_ += woken_at - loop_.now;
-  if (until > loop_.now && woken_at >= until) lookout_.note_wake(woken_at - until);
+  if (until > loop_.now && woken_at >= until) early_wake_.note_wake(woken_at - until);
 }
 
 bool Waiting::sleep_between_polls(Nanos boundary) {
@@ -76,7 +76,7 @@ void Waiting::poll(TransportEvents& events) {
 bool Waiting::poll_for_replies(Nanos until, TransportEvents& events) {
   if (transport_.wait(0, events)) return true;
   const Nanos began = now_ns();
-  const Nanos end = std::min(until, began + ReplyLookout::length);
+  const Nanos end = std::min(until, began + ReplySpin::length);
   bool has_replies = false;
   Nanos last_poll = began;
   for (Nanos next = began; !has_replies && next < end; next = now_ns()) {
@@ -84,7 +84,7 @@ bool Waiting::poll_for_replies(Nanos until, TransportEvents& events) {
     has_replies = transport_.wait(0, events);
   }
   spun_ += last_poll - began;  // what was found then is work
-  reply_lookout_.note_poll(has_replies);
+  reply_spin_.note_poll(has_replies);
   return has_replies;
 }
 
@@ -102,7 +102,7 @@ void Waiting::sleep_and_read(Nanos until, TransportEvents& events) {
   const Nanos moment = std::min(until, late_reads_.until());
   sleep_until(moment);
   transport_.wait(0, events);
-  if (const Nanos now = now_ns(); now >= moment) lookout_.note_wake(now - moment);
+  if (const Nanos now = now_ns(); now >= moment) early_wake_.note_wake(now - moment);
 }
 
 bool Waiting::is_held(std::uint32_t number) const {

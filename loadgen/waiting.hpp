@@ -3,23 +3,23 @@
 #include <cstdint>
 #include <vector>
 
-#include "loadgen/lookout.hpp"
 #include "loadgen/match/clients.hpp"
 #include "loadgen/plan/plan.hpp"
 #include "loadgen/thread_parts.hpp"
 #include "loadgen/transport/transport.hpp"
+#include "loadgen/wait_rules.hpp"
 
 namespace netdyno::load {
 
-/// How a thread waits for the next event: asleep in its transport, awake before a message is due (Lookout), polling for
-/// replies (ReplyLookout) or for all sockets every so often (--look-every), or asleep until replies may be read
+/// How a thread waits for the next event: asleep in its transport, awake before a message is due (EarlyWake), polling
+/// for replies (ReplySpin) or for all sockets every so often (--look-every), or asleep until replies may be read
 /// (LateReads). Owns what it has learned for that, and the CPU time that it spent awake. Owning thread only.
 class Waiting {
  public:
   Waiting(const LoadPlan& plan, Clients& clients, Transport& transport, LoopState& loop);
 
   /// Measures how late the timers of the calling thread are. Once, before the load.
-  void choose_lookouts();
+  void choose_rules();
 
   /// Waits until `until` at most, and hands what comes to `events`. `has_to_send`: something can be sent now.
   void wait(Nanos until, bool has_to_send, TransportEvents& events);
@@ -30,7 +30,7 @@ class Waiting {
   void poll(TransportEvents& events);
 
   /// So long before a message is due, the thread wakes.
-  Nanos early() const { return lookout_.early(); }
+  Nanos early() const { return early_wake_.early(); }
   /// Time awake that brought nothing.
   Nanos spun() const { return spun_; }
 
@@ -46,8 +46,8 @@ class Waiting {
   }
 
  private:
-  Lookout choose_lookout() const;
-  ReplyLookout choose_reply_lookout() const;
+  EarlyWake choose_early_wake() const;
+  ReplySpin choose_reply_spin() const;
   bool poll_for_replies(Nanos until, TransportEvents& events);
   bool may_read_later(Nanos until);
   void sleep_and_read(Nanos until, TransportEvents& events);
@@ -57,8 +57,8 @@ class Waiting {
   Clients& clients_;
   Transport& transport_;
   LoopState& loop_;
-  Lookout lookout_;  // for the next message
-  ReplyLookout reply_lookout_;
+  EarlyWake early_wake_;  // for the next message
+  ReplySpin reply_spin_;
   LateReads late_reads_;
   std::vector<std::uint32_t> held_;  // connections that may wait for room, an answer or the server to send what is due
   Nanos spun_ = 0;

@@ -69,7 +69,7 @@ void Worker::connect() {
   // Not with messages: ZeroMQ's own threads use the sockets, too, and a UDP socket that a server in this process closes
   // would stay open in the copy.
   if (!carries_messages(plan_.url)) keep_descriptors_to_oneself();
-  waiting_.choose_lookouts();
+  waiting_.choose_rules();
   connecting_.connect_all(receiving_);
   connecting_.await_start(receiving_);
 }

@@ -33,7 +33,7 @@ class Worker {
   /// The body of the thread.
   void run();
 
-  /// Any thread: ends a wait, so that the worker looks at its Control.
+  /// Any thread: ends a wait, so that the worker reads its Control.
   void wake() { transport_->wake(); }
   /// Any thread: messages answered within the window so far.
   std::uint64_t completed() const { return completed_.load(std::memory_order_relaxed); }

@@ -15,7 +15,7 @@ struct CpuTime {
   double user_s = 0;
   double system_s = 0;
   double waited_s = 0;
-  double spun_s = 0;  // of the first two: on the lookout for a moment that is near
+  double spun_s = 0;  // of the first two: spent polling for a moment that is near
 };
 
 /// Between two readings of the same thread.

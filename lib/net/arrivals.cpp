@@ -51,7 +51,7 @@ WallClock::Reading WallClock::read() {
   return reading;
 }
 
-/// The best of a few readings: something else may come between the looks of one.
+/// The best of a few readings: something else may run between the clocks of one.
 WallClock::Reading WallClock::tightest() {
   Reading best = read();
   for (int i = 0; i < 10; ++i) {

@@ -34,7 +34,7 @@ ssize_t receive_stamped(int fd, std::span<char> into, int flags, KernelStamp& ar
 /// after that step, and nothing is converted any more. Owning thread only.
 class WallClock {
  public:
-  /// One look at CLOCK_REALTIME between two at CLOCK_MONOTONIC.
+  /// One reading of CLOCK_REALTIME between two of CLOCK_MONOTONIC.
   struct Reading {
     std::int64_t before;
     std::int64_t wall;

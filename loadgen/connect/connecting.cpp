@@ -7,7 +7,7 @@
 namespace netdyno::load {
 namespace {
 
-constexpr std::uint32_t connects_between_looks = 16;
+constexpr std::uint32_t connects_between_polls = 16;
 constexpr Nanos first_probe_again = 50'000'000;
 constexpr Nanos until_another_try = 100'000'000;
 constexpr Nanos between_tries = 1'000'000;  // of all connections, where many are away
@@ -29,8 +29,8 @@ void Connecting::connect_all(TransportEvents& events) {
   start_ = now_ns();
   std::uint32_t begun = 0;
   while (settled_ < size) {
-    // In a burst, look now and then: a connect time is read when its event is.
-    for (std::uint32_t i = 0; i < connects_between_looks && begun < size; ++i, ++begun) {
+    // In a burst, poll now and then: a connect time is read when its event is.
+    for (std::uint32_t i = 0; i < connects_between_polls && begun < size; ++i, ++begun) {
       const Nanos now = now_ns();
       if (find_due(begun) > now) break;
       clients_[begun].state = Connection::State::connecting;
@@ -92,7 +92,7 @@ void Connecting::reconnect(std::uint32_t number, TransportEvents& events) {
 }
 
 void Connecting::try_again(Nanos now, TransportEvents& events) {
-  for (std::uint32_t i = 0; i < connects_between_looks && !away_.empty() && away_.front().again_at <= now; ++i) {
+  for (std::uint32_t i = 0; i < connects_between_polls && !away_.empty() && away_.front().again_at <= now; ++i) {
     const std::uint32_t number = away_.front().number;
     away_.pop_front();
     reconnect(number, events);

@@ -89,7 +89,7 @@ class Flight {
   std::uint64_t size_ = 0;
   std::uint64_t unsent_ = 0;            // the last ones
   std::uint64_t answered_in_ring_ = 0;  // behind one that is not
-  std::uint64_t expired_to_ = 0;        // below it, expire() has looked
+  std::uint64_t expired_to_ = 0;        // below it, expire() has searched
   std::uint64_t overdue_ = 0;
   std::unique_ptr<std::map<std::uint64_t, Times>> overtaken_;
 };

@@ -805,7 +805,7 @@ std::set<Value> all_of(const std::map<std::string, Value>& choices) {
 }  // namespace
 
 /// True for an open loop that leaves a thread time: it has nothing better to do than to ask the kernel at each read.
-/// Not for a chat, whose answers are many, nor with looks, whose interval is meant to be in the times.
+/// Not for a chat, whose answers are many, nor with --look-every, whose interval is meant to be in the times.
 bool LoadPlan::ends_times_with_stamps() const {
   constexpr double most_hz =
       20'000;  // of a thread; a read that asks takes some 0.3 us longer (docs/adr/kernel-clock.md)

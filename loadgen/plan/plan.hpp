@@ -26,7 +26,7 @@ namespace netdyno::load {
 
 enum class Arrivals { closed, constant, poisson };
 
-/// Whether a thread that waits for the moment of a message wakes before it and keeps looking: not at all, as long as it
+/// Whether a thread that waits for the moment of a message wakes before it and keeps polling: not at all, as long as it
 /// has learned that its timers are late, or as long as they were before the load.
 enum class Spin { off, automatic, on };
 
@@ -64,7 +64,7 @@ struct LoadPlan {
   Nanos duration = 10 * one_second;
   Nanos warmup = one_second;
   Nanos timeout = 10 * one_second;
-  Nanos poll_every = 0;  // the shortest time from one look at the sockets, and the schedule, to the next; 0: none
+  Nanos poll_every = 0;  // the shortest time from one poll of the sockets, and the schedule, to the next; 0: none
   WriteDue write_due = WriteDue::separate;
   Spin spin = Spin::automatic;
   Nanos linger = 0;                 // how long connections stay open after the last answer

@@ -116,7 +116,7 @@ Audit connections(const LoadPlan& plan, const Measurement& measurement) {
   return {"connections", c.established == requested && ended == 0 && measurement.all_joined, detail};
 }
 
-/// CPU seconds without the lookout for the next message, which is what a thread does with time that it has left.
+/// CPU seconds without spinning for the next message, which is what a thread does with time that it has left.
 double busy_s(const CpuTime& cpu) { return std::max(0.0, cpu.user_s + cpu.system_s - cpu.spun_s); }
 
 double cores_used(const LoadPlan& plan, const Measurement& measurement) {

@@ -16,7 +16,7 @@ struct Audit {
   std::string detail;
 };
 
-/// The share of a core that the busiest thread used, without its lookout for the next message.
+/// The share of a core that the busiest thread used, without spinning for the next message.
 double busiest_thread(const LoadPlan& plan, const Measurement& measurement);
 
 /// Whether the run may be believed as it stands. A closed loop goes as fast as the slower of server and generator:

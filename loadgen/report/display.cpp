@@ -46,18 +46,18 @@ std::string load_text(const LoadPlan& plan) {
   if (plan.speaks_at_once) which += ", which send as soon as they are connected";
   if (const auto most = plan.requests_per_connection; most > 0)
     which += fmt::format(" at a time, reconnected after {} request{}", most, most == 1 ? "" : "s");
-  std::string looks = plan.poll_every > 0 ? fmt::format(", polled every {:g} ms", 1e3 * seconds(plan.poll_every)) : "";
-  if (plan.write_due == WriteDue::joined) looks += ", due messages of a connection joined";
+  std::string extras = plan.poll_every > 0 ? fmt::format(", polled every {:g} ms", 1e3 * seconds(plan.poll_every)) : "";
+  if (plan.write_due == WriteDue::joined) extras += ", due messages of a connection joined";
   if (!plan.rate_hz) {
     const std::string rounds = plan.round > 0 ? fmt::format(" in rounds of {:g} s", seconds(plan.round)) : "";
-    return fmt::format("{}, closed loop{}, {} in flight each{}", which, rounds, plan.depth, looks);
+    return fmt::format("{}, closed loop{}, {} in flight each{}", which, rounds, plan.depth, extras);
   }
   if (plan.flight_is_limited)
     which += fmt::format(", at most {} in flight each", plan.depth);
   else if (plan.workload != Workload::chat)
     which += ", any number in flight each";
   const std::string rate = fmt::format(fmt::runtime(*plan.rate_hz < 10 ? "{:.3g}" : "{:.0f}"), *plan.rate_hz);
-  return fmt::format("{}, open loop, {} arrivals, {}/s offered{}", which, to_string(plan.arrivals), rate, looks);
+  return fmt::format("{}, open loop, {} arrivals, {}/s offered{}", which, to_string(plan.arrivals), rate, extras);
 }
 
 /// A line for each step: what came in it, and how it was answered.

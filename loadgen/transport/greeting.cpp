@@ -28,17 +28,17 @@ std::optional<Greetings::Hello> Greetings::take_due(Nanos now) {
     Greeting& greeting = greetings_[connection];
     if (greeting.state == GreetingState::gone) continue;
     const bool needs_hello = greeting.due <= now && !greeting.spoke;
-    if (greeting.due <= now) look_again(connection, now);
+    if (greeting.due <= now) schedule_check(connection, now);
     queue_.push({greeting.due, connection});
     if (needs_hello) return Hello{connection, encode_control({ControlKind::hello, token(connection)})};
   }
   return std::nullopt;
 }
 
-/// Each known client is checked twice in the longest silence: at one look it has just spoken, at the next it has not.
-/// The looks at ten thousand connections that became known in one moment are spread by their tokens, for their HELOs
+/// Each known client is checked twice in the longest silence: at one check it has just spoken, at the next it has not.
+/// The checks of ten thousand connections that became known in one moment are spread by their tokens, for their HELOs
 /// together would flood the server.
-void Greetings::look_again(std::uint32_t connection, Nanos now) {
+void Greetings::schedule_check(std::uint32_t connection, Nanos now) {
   Greeting& greeting = greetings_[connection];
   greeting.spoke = false;
   if (greeting.state == GreetingState::known) {
@@ -60,7 +60,7 @@ Greetings::Answer Greetings::receive(std::uint32_t connection, std::string_view 
   if (control->kind == ControlKind::bye) return Answer::bye;
   if (greeting.state == GreetingState::known) return Answer::nothing;
   greeting.state = GreetingState::known;
-  look_again(connection, now);
+  schedule_check(connection, now);
   return Answer::welcome;
 }
 

@@ -64,21 +64,21 @@ class Greetings {
     Nanos due = never;
     Nanos patience = first_patience;
     GreetingState state = GreetingState::not_begun;
-    bool spoke = false;  // since the last look
+    bool spoke = false;  // since the last check
   };
-  struct Look {
+  struct Check {
     Nanos due;
     std::uint32_t connection;
-    bool operator>(const Look& other) const { return due > other.due; }
+    bool operator>(const Check& other) const { return due > other.due; }
   };
 
   std::uint64_t token(std::uint32_t connection) const;
-  void look_again(std::uint32_t connection, Nanos now);
+  void schedule_check(std::uint32_t connection, Nanos now);
 
   std::vector<Greeting> greetings_;
   std::uint64_t secret_;
   // One entry for each connection that has begun; a due time that was put off is noticed when its entry comes up.
-  std::priority_queue<Look, std::vector<Look>, std::greater<>> queue_;
+  std::priority_queue<Check, std::vector<Check>, std::greater<>> queue_;
 };
 
 /// Unpredictable bits, of the machine's own generator.

@@ -99,7 +99,7 @@ class ZmqTransport final : public Transport {
 
   std::size_t send(std::uint32_t connection, std::string_view bytes) override {
     Link& link = links_[connection];
-    look_at(connection);
+    queue_read(connection);
     if (!link.socket.send(zmq::const_buffer{bytes.data(), bytes.size()}, zmq::send_flags::dontwait)) {
       link.blocked = true;
       return 0;
@@ -118,18 +118,18 @@ class ZmqTransport final : public Transport {
   }
 
   bool wait(Nanos until, TransportEvents& events) override {
-    const bool had_something = take_looks(events);
-    const bool look_again = had_something || !looks_.empty();
-    const auto ready = poller_.wait(look_again ? 0 : std::min({until, greetings_.due(), route_.due()}));
+    const bool had_something = read_queued_connections(events);
+    const bool read_again = had_something || !to_read_.empty();
+    const auto ready = poller_.wait(read_again ? 0 : std::min({until, greetings_.due(), route_.due()}));
     for (const epoll_event& event : ready) {
       if (poller_.was_wake(event)) continue;
       const auto mark = static_cast<std::uint32_t>(event.data.u64);
       const std::uint32_t connection = mark & ~monitor_mark;
-      (mark & monitor_mark) != 0 ? look_at_monitor(connection, events) : look_at(connection);
+      (mark & monitor_mark) != 0 ? read_monitor(connection, events) : queue_read(connection);
     }
     leave_silent_addresses();
     while (const auto due = greetings_.take_due(now_ns())) send_hello(*due);
-    return take_looks(events) || had_something || !ready.empty();
+    return read_queued_connections(events) || had_something || !ready.empty();
   }
 
   void wake() override { poller_.wake(); }
@@ -143,8 +143,8 @@ class ZmqTransport final : public Transport {
   struct Link {
     zmq::socket_t socket;
     zmq::socket_t monitor;
-    bool blocked = false;    // until there is room
-    bool looked_at = false;  // stands in looks_
+    bool blocked = false;      // until there is room
+    bool read_queued = false;  // stands in to_read_
   };
 
   zmq::socket_t open_socket(bool ipv6) {
@@ -182,28 +182,28 @@ class ZmqTransport final : public Transport {
   void send_hello(const Greetings::Hello& hello) {
     // Where there is no room for it, the server hears of this connection anyway.
     std::ignore = links_[hello.connection].socket.send(zmq::buffer(hello.bytes), zmq::send_flags::dontwait);
-    look_at(hello.connection);
+    queue_read(hello.connection);
   }
 
-  void look_at(std::uint32_t connection) {
-    if (!std::exchange(links_[connection].looked_at, true)) looks_.push_back(connection);
+  void queue_read(std::uint32_t connection) {
+    if (!std::exchange(links_[connection].read_queued, true)) to_read_.push_back(connection);
   }
 
   /// It has just been found empty, whatever was sent while it was read.
-  void cancel_look(std::uint32_t connection) {
-    if (looks_.empty() || looks_.back() != connection) return;
-    looks_.pop_back();
-    links_[connection].looked_at = false;
+  void cancel_read(std::uint32_t connection) {
+    if (to_read_.empty() || to_read_.back() != connection) return;
+    to_read_.pop_back();
+    links_[connection].read_queued = false;
   }
 
-  bool take_looks(TransportEvents& events) {
+  bool read_queued_connections(TransportEvents& events) {
     bool any = false;
-    looking_.swap(looks_);
-    for (const std::uint32_t connection : looking_) {
-      links_[connection].looked_at = false;
+    reading_.swap(to_read_);
+    for (const std::uint32_t connection : reading_) {
+      links_[connection].read_queued = false;
       any |= receive(connection, most_per_turn, events);
     }
-    looking_.clear();
+    reading_.clear();
     return any;
   }
 
@@ -213,13 +213,13 @@ class ZmqTransport final : public Transport {
     for (int taken = 0; taken < most; ++taken) {
       if (!link.socket) return true;  // let go of meanwhile
       if (!link.socket.recv(message_, zmq::recv_flags::dontwait)) {
-        cancel_look(connection);
+        cancel_read(connection);
         check_room(connection, events);
         return taken > 0;
       }
       deliver(connection, {message_.data<char>(), message_.size()}, events);
     }
-    if (link.socket) look_at(connection);
+    if (link.socket) queue_read(connection);
     return true;
   }
 
@@ -248,7 +248,7 @@ class ZmqTransport final : public Transport {
 
   /// Learns from libzmq that a connection ended, but not why: refused is what a connect nearly always was that
   /// failed. What came before is delivered first.
-  void look_at_monitor(std::uint32_t connection, TransportEvents& events) {
+  void read_monitor(std::uint32_t connection, TransportEvents& events) {
     Link& link = links_[connection];
     while (link.monitor && link.monitor.recv(message_, zmq::recv_flags::dontwait)) {
       std::uint16_t event = 0;
@@ -294,8 +294,8 @@ class ZmqTransport final : public Transport {
   SocketPoller poller_;
   std::vector<Link> links_;
   const std::string io_thread_;         // the name of libzmq's
-  std::vector<std::uint32_t> looks_;    // those that may have something, whatever their descriptors say
-  std::vector<std::uint32_t> looking_;  // they, while they are looked at
+  std::vector<std::uint32_t> to_read_;  // those that may have something, whatever their descriptors say
+  std::vector<std::uint32_t> reading_;  // they, while they are read
   zmq::message_t message_;
 };
 

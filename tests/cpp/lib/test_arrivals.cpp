@@ -26,7 +26,7 @@ TEST(WallClock, ConvertsNothingFromWhereTheClockWasSet) {
   }
 }
 
-/// Whatever came between the looks: the clocks are no further apart than the reading allows.
+/// Whatever ran between the clocks: the clocks are no further apart than the reading allows.
 TEST(WallClock, IsNotMisledByAReadingThatWasInterrupted) {
   WallClock clock{reading(1000 * ms)};
   const WallClock::Reading late{1500 * ms, epoch + 1500 * ms + 20, 1520 * ms};

@@ -217,10 +217,10 @@ TEST(Load, OneConnectionThatIsClosedLeavesTheOthersAlone) {
   EXPECT_EQ(f.messages.sent + f.errors.timeout, 100U) << "what was due on it is no secret";
 }
 
-/// Between two messages of an open loop there is something to look out for, and half of the time at most; in a closed
-/// loop, or without a core to spare, never. A busy machine may wake the thread so late that each message is due
-/// already, or take the core away while it looks out: then once more.
-TEST(Load, LooksOutForTheNextMessage) {
+/// Between two messages of an open loop a thread spins, for half of the time at most; in a closed loop, or without a
+/// core to spare, never. A busy machine may wake the thread so late that each message is due already, or take the core
+/// away while it spins: then once more.
+TEST(Load, SpinsForTheNextMessage) {
   const FakeServer server{FakeServer::echo};
   LoadPlan plan = one_by_one(server.url(), 200);
   const double most_s = 0.5 * 0.2 + 0.05;
@@ -234,19 +234,19 @@ TEST(Load, LooksOutForTheNextMessage) {
   EXPECT_EQ(measure(plan).cpu.at(0).spun_s, 0);
 }
 
-TEST(Load, OfAnOpenLoopTheKernelTimesTheAnswersUnlessLooksAreAskedFor) {
+TEST(Load, OfAnOpenLoopTheKernelTimesTheAnswersUnlessPollsAreRare) {
   const FakeServer server{FakeServer::echo};
   LoadPlan plan = one_by_one(server.url(), 100);
   const Figures f = measure(plan).figures;
   EXPECT_TRUE(f.all_timed_by_kernel());
   EXPECT_EQ(f.receive_lag.count(), 0U) << "which is in no time";
   plan.poll_every = ms;
-  const Figures looked = measure(plan).figures;
-  EXPECT_EQ(looked.kernel_timed, 0U);
-  EXPECT_GT(looked.receive_lag.count(), 0U);
+  const Figures polled = measure(plan).figures;
+  EXPECT_EQ(polled.kernel_timed, 0U);
+  EXPECT_GT(polled.receive_lag.count(), 0U);
 }
 
-TEST(Load, LooksOutForNothingWhereNobodyWantsIt) {
+TEST(Load, SpinsForNothingWhereThatIsOff) {
   const FakeServer server{FakeServer::echo};
   LoadPlan plan = one_by_one(server.url(), 100);
   plan.spin = Spin::off;

@@ -313,7 +313,7 @@ TEST(Audits, LatenessThatTheServerCausedIsNotTheGenerators) {
   EXPECT_TRUE(trial.judge("generator").passed);
 }
 
-TEST(Audits, TimeOnTheLookoutIsTimeLeft) {
+TEST(Audits, TimeSpentSpinningIsTimeLeft) {
   Trial trial;
   trial.result.cpu[0] = {.user_s = 2, .system_s = 7.6, .spun_s = 4};
   const Audit& check = trial.judge("generator");

@@ -6,13 +6,13 @@
 
 namespace netdyno::load {
 
-/// How long before a message is due a thread wakes to look out for it (docs/adr/wake-early.md): as late as timers wake
-/// it here, at their 90th percentile, and no longer than `most`. Under load a thread wakes sooner than at rest, or
-/// later beside others, so it goes on learning from each timer that has woken it. Owning thread only.
-class Lookout {
+/// How long before a message is due a thread wakes and spins (docs/adr/wake-early.md): as late as timers wake it here,
+/// at their 90th percentile, and no longer than `most`. Under load a thread wakes sooner than at rest, or later beside
+/// others, so it goes on learning from each timer that has woken it. Owning thread only.
+class EarlyWake {
  public:
-  Lookout() = default;  // none
-  Lookout(Nanos lateness, Nanos most, bool learns) : lateness_(lateness), most_(most), learns_(learns) {}
+  EarlyWake() = default;  // none
+  EarlyWake(Nanos lateness, Nanos most, bool learns) : lateness_(lateness), most_(most), learns_(learns) {}
 
   Nanos early() const { return std::min(lateness_, most_); }
 
@@ -35,13 +35,13 @@ class Lookout {
 
 /// Decides whether a thread that waits for replies alone polls for a while before it sleeps. A sleeper has to be woken,
 /// and where both are on one machine, the sender of the reply does that and pays for it (docs/adr/wake-early.md). Polls
-/// as long as most of these looks find something; when they do not, one in `rest` tries again. Owning thread only.
-class ReplyLookout {
+/// as long as most of these polls find something; when they do not, one in `rest` tries again. Owning thread only.
+class ReplySpin {
  public:
   static constexpr Nanos length = 20'000;
 
-  ReplyLookout() = default;  // never
-  ReplyLookout(bool polls, bool learns) : polls_(polls), learns_(learns) {}
+  ReplySpin() = default;  // never
+  ReplySpin(bool polls, bool learns) : polls_(polls), learns_(learns) {}
 
   /// Once for each wait.
   bool decide_to_poll() {
@@ -49,7 +49,7 @@ class ReplyLookout {
     return !learns_ || worth_ > 0 || ++left_out_ % rest == 0;
   }
 
-  /// A look that did not find something at once has found something, or was in vain.
+  /// A poll that did not find something at once has found something, or was in vain.
   void note_poll(bool found) { worth_ = std::clamp(worth_ + (found ? 1 : -1), 0, most_worth); }
 
  private:
