@@ -122,7 +122,7 @@ void Relay::run() {
   }
 }
 
-/// Until a frame comes or is due. Where there is more to do already, it only looks.
+/// Until a frame comes or is due. Where there is more to do already, it only polls.
 void Relay::wait() {
   const Clock::time_point due = std::min(there_.next_due(), back_.next_due());
   const bool more = there_.readable() || back_.readable() || due <= Clock::now();

@@ -26,8 +26,8 @@ class Application {
   /// The load starts.
   void begin(const load::Window& window);
 
-  /// When the loop and the thread of the journal have ended: the last look at the time, then the result. Returns the
-  /// program's exit code.
+  /// When the loop and the thread of the journal have ended: the last reading of the clock, then the result. Returns
+  /// the program's exit code.
   int finish();
 
  private:

@@ -52,7 +52,7 @@ PERCENTS = (*(f"{tenth / 10:g}" for tenth in range(1, 1000)), "99.95", "99.99", 
 """The percentiles requested of its histogram: its counts follow from these to a tenth of a per cent."""
 STEP_MS = 0.1
 """The step of its printed times; a time below that is 0.0, and counts as half of it here."""
-LOOK_S = 0.5
+POLL_S = 0.5
 """The interval at which its memory is read."""
 PATIENCE_S = 5.0
 """The time that it may take to end after its own time. It may connect for as long as it then sends."""
@@ -302,7 +302,7 @@ class Run:
     def _wait_until(self, moment: float) -> None:
         """Wait until the moment, or until it has ended."""
         while (left_s := moment - monotonic()) > 0:
-            if select.select([self._ended], [], [], min(left_s, LOOK_S))[0]:
+            if select.select([self._ended], [], [], min(left_s, POLL_S))[0]:
                 return
             self._used()
 

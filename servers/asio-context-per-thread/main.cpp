@@ -81,7 +81,7 @@ class Server {
     });
   }
 
-  /// The queue is still full: look again only after a while.
+  /// The queue is still full: try again only after a while.
   void pause() {
     timer_.expires_after(std::chrono::milliseconds{10});
     timer_.async_wait([this](error_code) {

@@ -307,7 +307,7 @@ class Server {
     }
   }
 
-  /// The queue is still full: look again only after a while.
+  /// The queue is still full: try again only after a while.
   awaitable<void> pause() {
     asio::steady_timer timer{acceptor_.get_executor(), std::chrono::milliseconds{10}};
     co_await timer.async_wait(asio::use_awaitable);

@@ -106,7 +106,7 @@ class Server {
     grace_.start();
     listener_.reset();
     clients_.stop_receiving();
-    sleep_until(loop_, grace_.end());  // wakes run(), which looks at the time
+    sleep_until(loop_, grace_.end());  // wakes run(), which reads the clock
   }
 
   const ServerOptions& options_;

@@ -110,7 +110,7 @@ class Server {
     grace_.start();
     listener_.reset();
     clients_.stop_receiving();
-    co_await sleep_until(loop_, grace_.end());  // wakes run(), which looks at the time
+    co_await sleep_until(loop_, grace_.end());  // wakes run(), which reads the clock
   }
 
   const ServerOptions& options_;

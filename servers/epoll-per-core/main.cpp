@@ -207,7 +207,7 @@ class Worker final : private Watched {
     shared_gate_.close();
     listener_.reset();
     clients_.stop_receiving();
-    co_await sleep_until(loop_, shared_.grace.end());  // wakes run(), which looks at the time
+    co_await sleep_until(loop_, shared_.grace.end());  // wakes run(), which reads the clock
   }
 
   Shared& shared_;

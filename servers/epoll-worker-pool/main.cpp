@@ -242,8 +242,8 @@ void Workers::on_events(std::uint32_t) {
   wake_waiting();
 }
 
-/// Wakes as many of the clients that wait for room as there is room for, and looks again once they have run. Some bring
-/// no job: the others would wait for the end of a later one, and for ever where none comes.
+/// Wakes as many of the clients that wait for room as there is room for, and checks again once they have run. Some
+/// bring no job: the others would wait for the end of a later one, and for ever where none comes.
 void Workers::wake_waiting() {
   for (std::size_t room = most_jobs_ - jobs_; room > 0 && !waiting_for_room_.empty(); --room)
     loop_.call_soon(waiting_for_room_.pop());

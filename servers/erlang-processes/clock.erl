@@ -14,8 +14,8 @@ deadline(Duration) ->
 left_ms(Deadline) ->
     max(0, (Deadline - now_ns() + ?NS_PER_MS - 1) div ?NS_PER_MS).
 
-%% Keeps a core busy for so long. Erlang does not tell the CPU time of a thread: of each step between two looks at the
-%% clock at most 5 us count, as the kernel or the runtime may have run something else in a longer one. The runtime
+%% Keeps a core busy for so long. Erlang does not tell the CPU time of a thread: of each step between two readings of
+%% the clock at most 5 us count, as the kernel or the runtime may have run something else in a longer one. The runtime
 %% preempts it.
 burn(Duration) ->
     burn(Duration, now_ns()).

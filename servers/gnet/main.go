@@ -15,7 +15,7 @@ import (
 	"netdyno"
 )
 
-// flushPause is how long a connection that is to be closed waits before it looks again whether all is sent.
+// flushPause is how long a connection that is to be closed waits before it checks again whether all is sent.
 const flushPause = time.Millisecond
 
 type server struct {

@@ -27,7 +27,7 @@ class Server {
     while (true) {
       Accepted next = accept_next(listener, false);
       if (next.status == AcceptStatus::accepted) run(std::move(next.fd));  // all others wait in the listen queue
-      // Out of descriptors: the queue stays readable, so look again only after a while.
+      // Out of descriptors: the queue stays readable, so try again only after a while.
       const bool exhausted = next.status == AcceptStatus::exhausted;
       poll(watched, exhausted ? 1 : 2, exhausted ? 10 : -1);
       if (watched[0].revents != 0) return;

@@ -15,7 +15,7 @@ import netdyno.Session;
 
 /** One client: a virtual thread that reads, has the session serve and writes the replies; read serve() from the top. */
 final class Connection {
-  private static final int LOOK_AGAIN_MS = 2;
+  private static final int POLL_MS = 2;
   private static final int MOST_GATHERED = 64 << 10;
   private static final Duration A_WHILE = Duration.ofNanos(100_000);
 
@@ -168,7 +168,7 @@ final class Connection {
   /** Ends the input once what has arrived is read: Java's own shutdown would throw that away. Blocks. */
   void stopReceiving() {
     try {
-      while (!lingers && socket.getInputStream().available() > 0) Thread.sleep(LOOK_AGAIN_MS);
+      while (!lingers && socket.getInputStream().available() > 0) Thread.sleep(POLL_MS);
       socket.shutdownInput();
     } catch (IOException | InterruptedException gone) {
       // So there is nothing to read.

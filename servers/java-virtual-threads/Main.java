@@ -12,7 +12,7 @@ import netdyno.Totals;
 /** Blocking sockets on virtual threads: one that accepts, one for each connection, and in chat another that writes. */
 public final class Main {
   private static final int EXHAUSTED_PAUSE_MS = 10;
-  private static final int LOOK_AGAIN_MS = 1;
+  private static final int POLL_MS = 1;
 
   private final Options options;
   private final Totals totals = new Totals();
@@ -46,7 +46,7 @@ public final class Main {
     Lifecycle.onTermination(this::stop);
     // The first thread to wait starts what the JVM polls with, before the server is ready.
     Thread acceptor = Thread.ofVirtual().start(this::acceptAll);
-    while (acceptor.getState() != Thread.State.WAITING) Thread.sleep(LOOK_AGAIN_MS);
+    while (acceptor.getState() != Thread.State.WAITING) Thread.sleep(POLL_MS);
     Lifecycle.announceReady((InetSocketAddress) listener.getLocalSocketAddress());
     Thread.sleep(Long.MAX_VALUE);
   }

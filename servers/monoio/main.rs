@@ -59,7 +59,7 @@ fn calls_on(fd: RawFd) -> ManuallyDrop<net::TcpStream> {
 }
 
 impl Core {
-    /// Lets the runtime turn once. By asking the kernel: while a task is ready, monoio looks at no timer.
+    /// Lets the runtime turn once. By asking the kernel: while a task is ready, monoio checks no timer.
     async fn take_turn(&self) {
         let _ = self.turn.writable(false).await;
     }

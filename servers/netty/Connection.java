@@ -213,7 +213,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
   /** Carries out effects, from the first that is left, until one takes time. */
   private void carryOut() {
     busy = true;
-    boolean burnt = false; // one a turn: then the loop looks after others
+    boolean burnt = false; // one a turn: then the loop serves others
     while (next < effects.count() && !gone) {
       int i = next++;
       switch (effects.kind(i)) {
@@ -247,7 +247,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
   }
 
   /**
-   * In slices, between which the loop looks after others. It would run plain tasks for a second before it did. Returns
+   * In slices, between which the loop serves others. It would run plain tasks for a second before it did. Returns
    * whether the first was all.
    */
   private boolean burn(long duration) {

@@ -28,7 +28,7 @@ class Server {
     while (true) {
       Accepted next = accept_next(listener.get(), false);
       if (next.status == AcceptStatus::accepted) start(std::move(next.fd), listener);
-      // Out of descriptors: the queue stays readable, so look again only after a while.
+      // Out of descriptors: the queue stays readable, so try again only after a while.
       const bool exhausted = next.status == AcceptStatus::exhausted;
       poll(watched, exhausted ? 2 : 3, exhausted ? 10 : -1);
       if (watched[0].revents != 0) return;

@@ -63,11 +63,11 @@ class Server {
     QObject::connect(&server_, &QTcpServer::newConnection, &server_, [this] {
       take_in();
       if (accept_until_.hasExpired()) return gate_.close();
-      gate_.look_after_others();  // a flood must not keep threads that have ended, or a signal, from being seen
+      gate_.update_in_turn();  // a flood must not keep threads that have ended, or a signal, from being seen
     });
     if (!server_.setSocketDescriptor(listener.get())) die("Qt cannot listen: " + server_.errorString().toStdString());
     listener.release();
-    gate_.look();
+    gate_.update();
   }
 
   /// Ends every stream at what has arrived, and waits for the threads; false when the grace ran out.
@@ -86,7 +86,7 @@ class Server {
  private:
   /// Connected clients have been promised an answer, as far as there is time for it.
   bool take_in_more() {
-    gate_.look();
+    gate_.update();
     return server_.waitForNewConnection(0);
   }
 

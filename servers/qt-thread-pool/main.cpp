@@ -60,7 +60,7 @@ class Server : public QTcpServer {
   Server(const ServerOptions& options, UniqueFd listener) : shared_{options, {}, {}} {
     if (!setSocketDescriptor(listener.get())) die("Qt cannot listen: " + errorString().toStdString());
     listener.release();
-    gate_.look();
+    gate_.update();
   }
 
   /// Returns when all threads run: left to itself the pool starts each only when a client needs it. None ends for want
@@ -101,7 +101,7 @@ class Server : public QTcpServer {
 
   void incomingConnection(qintptr descriptor) override {
     take_in(UniqueFd{static_cast<int>(descriptor)});
-    gate_.look();
+    gate_.update();
   }
 
   void take_in(UniqueFd accepted) {

@@ -118,7 +118,7 @@ class Server {
         start(std::move(next.fd));
         continue;
       }
-      // Out of descriptors: the queue stays readable, so look again only after a while.
+      // Out of descriptors: the queue stays readable, so try again only after a while.
       const bool exhausted = next.status == AcceptStatus::exhausted;
       poll(watched, exhausted ? 1 : 2, exhausted ? 10 : -1);
       if (watched[0].revents != 0) return;

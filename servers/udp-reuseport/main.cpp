@@ -195,7 +195,7 @@ class Worker final : private Watched {
     co_await readable(gate);
     stop_arrivals(socket_.get());
     ending_ = true;
-    co_await sleep_until(loop_, shared_.grace.end());  // wakes run(), which looks at the time
+    co_await sleep_until(loop_, shared_.grace.end());  // wakes run(), which reads the clock
   }
 
   bool all_answered() const {

@@ -13,7 +13,7 @@ namespace netdyno {
 
 /// The addresses of the clients that one thread knows, for the other threads to send to. What is published is never
 /// changed, only replaced, so it can be read, and sent to, without a lock.
-class alignas(64) Roster {  // a cache line of its own: other threads look at the version all the time
+class alignas(64) Roster {  // a cache line of its own: other threads read the version all the time
  public:
   using Addresses = std::vector<Address>;
 

@@ -214,7 +214,7 @@ class Worker {
     if (std::exchange(shard_.io.more_to_send, false)) {
       ring.submit();
     } else if (!shard_.long_work.empty()) {
-      ring.submit_and_look();
+      ring.submit_and_poll();
     } else {
       ring.submit_and_wait();
     }

@@ -146,7 +146,7 @@ class Server {
     if (std::exchange(shared_.io.more_to_send, false)) {
       ring.submit();
     } else if (!shared_.long_work.empty()) {
-      ring.submit_and_look();
+      ring.submit_and_poll();
     } else {
       ring.submit_and_wait();
     }

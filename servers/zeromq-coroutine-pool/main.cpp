@@ -53,7 +53,7 @@ class Server final : private Watched {
     const Task forgetting = forget_silent();
     const Task ending = end_on_signal();
     while (!shared_.grace.over() && !(takes_no_more() && unanswered_ == 0)) {
-      input_.look_again();  // before a turn may wait, the first one too: the coroutines began above
+      input_.poll();  // before a turn may wait, the first one too: the coroutines began above
       hand_out();
       loop_.turn();
     }
@@ -153,10 +153,10 @@ class Server final : private Watched {
     last_call_ = Clock::now() + on_its_way;
     stop_requested_ = true;
     co_await sleep_until(loop_, last_call_);
-    co_await sleep_until(loop_, shared_.grace.end());  // both wake run(), which looks at the time
+    co_await sleep_until(loop_, shared_.grace.end());  // both wake run(), which reads the clock
   }
 
-  /// Between two looks at everything else.
+  /// Between two polls of everything else.
   static constexpr int most_per_turn = 256;
 
   const ZmqServerOptions& options_;

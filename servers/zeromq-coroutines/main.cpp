@@ -54,7 +54,7 @@ class Server {
     const Task forgetting = forget_silent();
     const Task ending = end_on_signal();
     while (!grace_.over() && !(takes_no_more() && unanswered_ == 0)) {
-      input_.look_again();  // before a turn may wait, the first one too: the coroutines began above
+      input_.poll();  // before a turn may wait, the first one too: the coroutines began above
       loop_.turn();
       finished_.clear();
     }
@@ -165,10 +165,10 @@ class Server {
     last_call_ = Clock::now() + on_its_way;
     stop_requested_ = true;
     co_await sleep_until(loop_, last_call_);
-    co_await sleep_until(loop_, grace_.end());  // both wake run(), which looks at the time
+    co_await sleep_until(loop_, grace_.end());  // both wake run(), which reads the clock
   }
 
-  /// Between two looks at everything else.
+  /// Between two polls of everything else.
   static constexpr int most_per_turn = 256;
 
   const ZmqServerOptions& all_options_;

@@ -156,7 +156,7 @@ void Client::arm() {
 void Client::on_deadline() {
   if (stage_ == Stage::idle) return;
   // The stage may have changed since the timer was armed, and rearming does not cancel a wait whose completion was
-  // already queued: look at the time.
+  // already queued: read the clock.
   began_ + options_.limits.limit_of(stage_) <= Clock::now() ? fail(Reason::timed_out) : arm();
 }
 

@@ -307,7 +307,7 @@ class Server:
         server_creation = loop.create_server(lambda: Connection(self), sock=sock, backlog=ACCEPTS_AT_ONCE)
         self._listener = loop.run_until_complete(server_creation)
         sock.listen(self.options.backlog)  # listen(2): a later call changes the length of the queue
-        loop.call_soon(announce_ready, sock)  # by the loop: between two runs, uvloop does not look at signals
+        loop.call_soon(announce_ready, sock)  # by the loop: between two runs, uvloop does not check signals
         loop.run_forever()
         print_totals(self.totals)
 

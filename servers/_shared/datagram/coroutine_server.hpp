@@ -132,7 +132,7 @@ class CoroutineServer final : private Watched {
     grace_.start();
     stop_arrivals(socket_.get());
     ending_ = true;
-    co_await sleep_until(loop_, grace_.end());  // wakes run(), which looks at the time
+    co_await sleep_until(loop_, grace_.end());  // wakes run(), which reads the clock
   }
 
   bool all_answered() const {

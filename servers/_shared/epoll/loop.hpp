@@ -62,7 +62,7 @@ class Loop {
     timers_.push({deadline, alarm.slot});
     return alarm;
   }
-  /// turn() returns by then, so that its caller looks at the time.
+  /// turn() returns by then, so that its caller reads the clock.
   void wake_at(Clock::time_point deadline) { call_at(deadline, Next{}); }
   /// Nothing is called at that time any more. False where it has been, or is about to be.
   bool cancel(Alarm alarm) {

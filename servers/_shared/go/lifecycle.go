@@ -191,7 +191,7 @@ func pollNow(fd int, events int16) int16 {
 }
 
 // WaitUnlessReset lets the duration pass, as time.Sleep does; when the peer resets the connection meanwhile, it returns
-// an error at once. Nothing is read: the runtime looks again whenever something has happened to the connection.
+// an error at once. Nothing is read: the runtime checks again whenever something has happened to the connection.
 func WaitUnlessReset(connection *net.TCPConn, duration time.Duration) error {
 	raw, err := connection.SyscallConn()
 	if err != nil {

@@ -19,7 +19,7 @@ public final class Burn {
 
   /**
    * Keeps the core of this platform thread busy for so much of its own CPU time, so being preempted does not count as
-   * work, but no longer than a slice by the clock. What is left to burn. It looks at the clock that user mode can read,
+   * work, but no longer than a slice by the clock. What is left to burn. It reads the clock that user mode can read,
    * and asks the other only whether it was preempted meanwhile.
    */
   public static long cpu(long duration) {

@@ -85,7 +85,7 @@ class Server(ABC):
                 client, _ = self._listener.accept()
                 self._start(client)
             except OSError as error:
-                if error.errno in EXHAUSTED:  # the queue stays readable, so look again only after a while
+                if error.errno in EXHAUSTED:  # the queue stays readable, so try again only after a while
                     self.sleep(EXHAUSTED_PAUSE_S)
             except MemoryError:
                 self.sleep(EXHAUSTED_PAUSE_S)

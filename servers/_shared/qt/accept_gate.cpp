@@ -22,11 +22,11 @@ AcceptGate::AcceptGate(QTcpServer& server, std::size_t descriptors, std::functio
       room_(std::move(room)),
       most_pending_(server.maxPendingConnections()) {
   again_.setSingleShot(true);
-  QObject::connect(&again_, &QTimer::timeout, &again_, [this] { look(); });
+  QObject::connect(&again_, &QTimer::timeout, &again_, [this] { update(); });
   QObject::connect(&server, &QTcpServer::acceptError, &again_, [this] { close_for_a_while(); });
 }
 
-void AcceptGate::look() {
+void AcceptGate::update() {
   spare_.clear();
   spare_ = spare_descriptors(descriptors_);
   if (spare_.size() < descriptors_ || !room_()) return close_for_a_while();
@@ -35,13 +35,13 @@ void AcceptGate::look() {
   server_.resumeAccepting();
 }
 
-void AcceptGate::look_after_others() {
-  if (++in_a_row_ < most_in_a_row) return look();
+void AcceptGate::update_in_turn() {
+  if (++in_a_row_ < most_in_a_row) return update();
   close();
   again_.start(0);
 }
 
-/// QTcpServer accepts on and on while it is at it, whether paused or not; only this limit makes it look up.
+/// QTcpServer accepts on and on while it is at it, whether paused or not; only this limit makes it stop.
 void AcceptGate::close() {
   in_a_row_ = 0;
   again_.stop();

@@ -23,12 +23,12 @@ class AcceptGate {
       QTcpServer& server, std::size_t descriptors, std::function<bool()> room = [] { return true; });
 
   /// To be called when the server listens, and whenever a client has been taken in with all its descriptors: opens the
-  /// gate for the next one, or closes it and looks again after a while.
-  void look();
+  /// gate for the next one, or closes it and checks again after a while.
+  void update();
   /// The same, but after some dozens in a row the event loop has its turn first. QTcpServer itself accepts all that
   /// wait, however many come meanwhile.
-  void look_after_others();
-  /// Accepts none until the next look.
+  void update_in_turn();
+  /// Accepts none until the next update.
   void close();
 
  private:

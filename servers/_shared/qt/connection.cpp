@@ -19,7 +19,7 @@ std::size_t size_of(std::span<const std::string_view> parts) {
 }
 
 /// Calls `ring` in its own thread whenever an event is posted to it. As a queued call of a lambda does, but nothing
-/// that the posting thread has made is looked at before `ring` has taken a lock.
+/// that the posting thread has made is read before `ring` has taken a lock.
 class Bell : public QObject {
  public:
   Bell(QObject* parent, std::function<void()> ring) : QObject(parent), ring_(std::move(ring)) {}

@@ -89,7 +89,7 @@ class QtConnection : public std::enable_shared_from_this<QtConnection> {
   bool peer_ended_ = false;      // the socket is closed, fd_ is not; writes block from now on
   bool over_ = false;
 
-  std::mutex mutex_;  // guards the rest; held to look and to hand over, never to write
+  std::mutex mutex_;  // guards the rest; held to read and to hand over, never to write
   UniqueFd fd_;
   bool open_ = false;    // started, and neither over nor given up as slow
   bool asleep_ = false;  // its thread does not know yet that something waits in the outbox

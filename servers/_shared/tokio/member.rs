@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 /// Requests to a connection, from any thread. Its own task carries them out, and no other touches its socket.
 pub struct Member {
     outbox_limit: usize,
-    called: AtomicBool, // the task has not looked into `mail` since it was changed
+    called: AtomicBool, // the task has not read `mail` since it was changed
     task: OnceLock<Waker>,
     mail: Mutex<Mail>,
     had_its_turn: Notify, // the task, while much waited
@@ -104,7 +104,7 @@ impl Member {
         self.call();
     }
 
-    /// The connection's task says how to wake it, before it looks for news the first time, which clears `called`.
+    /// The connection's task says how to wake it, before it checks for news the first time, which clears `called`.
     pub(crate) fn is_served_by(&self, task: &Waker) {
         let _ = self.task.set(task.clone());
     }

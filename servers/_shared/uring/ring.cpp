@@ -63,7 +63,7 @@ void Ring::ask_to_cancel(Operation& cancelled, Operation& cancelling) {
 }
 
 void Ring::submit() { submitted(io_uring_submit(&ring_)); }
-void Ring::submit_and_look() { submitted(io_uring_submit_and_get_events(&ring_)); }
+void Ring::submit_and_poll() { submitted(io_uring_submit_and_get_events(&ring_)); }
 void Ring::submit_and_wait() { submitted(io_uring_submit_and_wait(&ring_, 1)); }
 
 /// Leaves what the kernel could not take now in the queue, for the next time (io_uring_enter(2)).

@@ -73,7 +73,7 @@ class Ring {
     operation.in_flight_ = true;
   }
   void ask_at(Clock::time_point deadline, Timeout& timeout);
-  /// submit_and_wait() returns by then, so that its caller looks at the time. One moment at a time.
+  /// submit_and_wait() returns by then, so that its caller reads the clock. One moment at a time.
   void wake_at(Clock::time_point deadline) { ask_at(deadline, wake_up_); }
   /// The operation then ends as it would have, or with ECANCELED; `cancelling` says whether there was something to end
   /// (io_uring_prep_cancel(3)).
@@ -82,7 +82,7 @@ class Ring {
   /// Each is one system call, which does what was asked for as far as it can be done at once. The second also asks what
   /// has become of the rest, and the third waits until something has.
   void submit();
-  void submit_and_look();
+  void submit_and_poll();
   void submit_and_wait();
   /// So many were made.
   std::uint64_t submits() const { return submits_; }

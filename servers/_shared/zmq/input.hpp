@@ -21,7 +21,7 @@ class RouterInput final : public Watched {
   }
 
   /// Before each turn: a send takes in what has happened meanwhile, and the descriptor does not tell it again.
-  void look_again() {
+  void poll() {
     if (waiting_ && router_.has_input()) wake();
   }
 

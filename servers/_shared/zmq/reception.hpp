@@ -103,7 +103,7 @@ class Reception {
     for (const std::string& id : gone) forget(id);
   }
 
-  /// Forgets peers that have been silent for too long, and returns when to look again.
+  /// Forgets peers that have been silent for too long, and returns when to check again.
   typename Clock::time_point forget_silent() {
     const auto now = Clock::now();
     peers_.expire(now, make_bye());

@@ -96,7 +96,7 @@ std::optional<Router::Arrived> Router::receive() {
 
 Router::Result Router::send(std::string_view peer, zmq::message_t message) {
   zmq::message_t to{peer};
-  // The peer's queue is looked at with this part; once it is taken, the rest is, too.
+  // The peer's queue is checked with this part; once it is taken, the rest is, too.
   if (zmq_msg_send(to.handle(), socket_.handle(), ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0) {
     if (zmq_errno() == EAGAIN) return Result::full;
     if (zmq_errno() == EHOSTUNREACH) return Result::gone;
