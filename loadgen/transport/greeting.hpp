@@ -66,10 +66,10 @@ class Greetings {
     GreetingState state = GreetingState::not_begun;
     bool spoke = false;  // since the last check
   };
-  struct Check {
+  struct DueCheck {
     Nanos due;
     std::uint32_t connection;
-    bool operator>(const Check& other) const { return due > other.due; }
+    bool operator>(const DueCheck& other) const { return due > other.due; }
   };
 
   std::uint64_t token(std::uint32_t connection) const;
@@ -78,7 +78,7 @@ class Greetings {
   std::vector<Greeting> greetings_;
   std::uint64_t secret_;
   // One entry for each connection that has begun; a due time that was put off is noticed when its entry comes up.
-  std::priority_queue<Check, std::vector<Check>, std::greater<>> queue_;
+  std::priority_queue<DueCheck, std::vector<DueCheck>, std::greater<>> queue_;
 };
 
 /// Unpredictable bits, of the machine's own generator.
