@@ -283,10 +283,10 @@ def test_half_and_double_of_a_stored_run_are_looked_at_where_that_was_not_done(
     assert beside.experiment.name == workload.NEIGHBOURS
     assert sum(trial.seconds for trial in beside.trials) <= 300 + 2.6
     before = machine.ran.total()
-    for words, looked in (((), True), (("--no-along",), False)):
+    for words, has_neighbours in (((), True), (("--no-along",), False)):
         capsys.readouterr()
         assert machine.asks("--time-budget", "5m", *words) == 0
-        assert ("Across rate, " in capsys.readouterr().out) is looked
+        assert ("Across rate, " in capsys.readouterr().out) is has_neighbours
     assert machine.ran.total() == before
     with edit_store(machine.results / beside.run_id / schema.FILE_NAME) as connection:
         connection.execute("UPDATE run SET finished_at = NULL")

@@ -437,13 +437,13 @@ def test_kill_9_in_a_planned_or_a_further_block_leaves_a_run_that_can_go_on(
 class CountedCell:
     """A cell that counts the readings of all cells."""
 
-    looks = 0
+    readings = 0
 
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
 
     def __getattr__(self, name: str) -> object:
-        CountedCell.looks += 1
+        CountedCell.readings += 1
         return getattr(self._cell, name)
 
 
@@ -453,7 +453,7 @@ def made_of(cell: Cell, scenario: Scenario) -> Trial:
     )
 
 
-def test_whether_a_block_is_over_is_known_without_looking_through_the_plan() -> None:
+def test_whether_a_block_is_over_is_known_without_reading_the_plan() -> None:
     """A resumed run asks this for every stored trial, and a plan may have thousands of cells."""
     requested = asked("echo").with_each(precision=None)
     planned = plan.plan(requested)
@@ -461,12 +461,12 @@ def test_whether_a_block_is_over_is_known_without_looking_through_the_plan() -> 
     run = Run(run_id="r", experiment=requested, started_at="", finished_at=None, environment={}, trials=trials[:3])
     cells = cast(Sequence[Cell], [CountedCell(cell) for cell in planned])
     schedule = Schedule(run, cells, Progress(planned, 1.0))
-    before = CountedCell.looks
+    before = CountedCell.readings
     assert before > 0
     assert [schedule.is_over(block) for block in (1, 2, 3)] == [True, False, False]
     schedule.add(trials[3])
     assert [schedule.is_over(block) for block in (1, 2, 3)] == [True, True, False]
-    assert CountedCell.looks == before
+    assert CountedCell.readings == before
 
 
 # --- what it says at its end -------------------------------------------------------------------------------------

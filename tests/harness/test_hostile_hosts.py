@@ -294,7 +294,7 @@ def test_a_stranger_without_a_name_is_dropped(speaks: str, folder: Path, monkeyp
                     return b"dropped"
         return b"still there"
 
-    async def look() -> bytes:
+    async def knock_at_worker() -> bytes:
         security = engine.configure_security(folder, "server", authority.read_scheduler(folder))
         async with listen("tls://127.0.0.1:0", refuse, **security.get_listen_args("worker")) as door:
             return await asyncio.wait_for(asyncio.to_thread(knock, door.get_host_port()[1]), PATIENCE_S)
@@ -302,4 +302,4 @@ def test_a_stranger_without_a_name_is_dropped(speaks: str, folder: Path, monkeyp
     async def refuse(_: object) -> None:
         raise AssertionError("it was let in")
 
-    assert asyncio.run(look()) == b"dropped"
+    assert asyncio.run(knock_at_worker()) == b"dropped"

@@ -123,8 +123,8 @@ def test_a_program_becomes_the_only_one_in_a_namespace_and_another_can_join_it()
         assert program.stdout is not None
         assert program.stdout.readline() == "ready\n"
         assert read_network(program.pid) != read_network("self")
-        look = [*build_entry_words(program.pid), "stat", "--dereference", "--format=%i", "/proc/self/ns/net"]
-        seen = subprocess.run(look, check=True, capture_output=True, text=True).stdout
+        read_inode = [*build_entry_words(program.pid), "stat", "--dereference", "--format=%i", "/proc/self/ns/net"]
+        seen = subprocess.run(read_inode, check=True, capture_output=True, text=True).stdout
         assert int(seen) == read_network(program.pid)
 
 

@@ -85,13 +85,13 @@ def test_the_report_has_them_when_the_run_ends_and_whenever_it_is_written_again(
     outcome = runner.RunOutcome(run.run_id, folder, 0)
     seen = Profile(server=run.trials[0].contestant, sort="on-cpu", stacks={("main", "a"): 5.0}, samples=9)
 
-    def looks(_asked: Experiment, _ready: needed.PreparedContestants, where: Path, *_: object) -> None:
+    def record_profile(_asked: Experiment, _ready: needed.PreparedContestants, where: Path, *_: object) -> None:
         assert names_in(where / "report.html") == []  # the figures are there before anything else may fail
         profiles.write(Profiled(question=name, load="echo", profiles=(seen,)), where, f"profile-{name}")
 
     monkeypatch.setattr(needed, "make", lambda *_, **__: needed.PreparedContestants((), ()))
     monkeypatch.setattr(runner, "execute", lambda *_, **__: outcome)
-    monkeypatch.setattr(profile, "run_after_trials", looks)
+    monkeypatch.setattr(profile, "run_after_trials", record_profile)
     main(["run", "smoke", "--profile", "--results", str(tmp_path)])
     assert names_in(folder / "report.html") == ["a", "main"]
 

@@ -138,46 +138,46 @@ def use_cpu(seconds: float) -> None:
         pass
 
 
-@pytest.mark.parametrize(("cost_s", "looks"), [(0.0, 18), (0.003, 15)])
-def test_looking_takes_a_small_share_of_a_core_whatever_a_look_costs(
-    monkeypatch: pytest.MonkeyPatch, cost_s: float, looks: int
+@pytest.mark.parametrize(("cost_s", "readings"), [(0.0, 18), (0.003, 15)])
+def test_readings_take_a_small_share_of_a_core_whatever_one_costs(
+    monkeypatch: pytest.MonkeyPatch, cost_s: float, readings: int
 ) -> None:
     now = used_s = 1000.0
-    looked: list[float] = []
+    read_at: list[float] = []
 
-    def look(*_: object) -> None:
+    def read_cores(*_: object) -> None:
         nonlocal used_s
         used_s += cost_s
-        looked.append(now)
+        read_at.append(now)
 
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(time, "process_time", lambda: used_s)
-    monkeypatch.setattr(cpu_share, "compute_observation", look)
+    monkeypatch.setattr(cpu_share, "compute_observation", read_cores)
     watched = watch("0ms")
     watched.window_start()
     for _ in range(1000):
         now += 0.01
         watched.maybe_take()
-    assert len(looked) == looks
-    assert looked[0] == pytest.approx(1000.5, abs=0.011)
-    assert looked[-1] <= 1009.51, "one that could save no time would only stop the server"
+    assert len(read_at) == readings
+    assert read_at[0] == pytest.approx(1000.5, abs=0.011)
+    assert read_at[-1] <= 1009.51, "one that could save no time would only stop the server"
     watched.window_end()
     now += 1
-    seen = len(looked)
+    seen = len(read_at)
     watched.maybe_take()
-    assert len(looked) == seen, "after the window nothing strikes the trial out any more"
+    assert len(read_at) == seen, "after the window nothing strikes the trial out any more"
 
 
-def test_a_window_that_does_not_end_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, looked = 1000.0, list[float]()
+def test_a_window_that_does_not_end_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, read_at = 1000.0, list[float]()
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    monkeypatch.setattr(cpu_share, "compute_observation", lambda *_: looked.append(now))
+    monkeypatch.setattr(cpu_share, "compute_observation", lambda *_: read_at.append(now))
     watched = watch("0ms", duration="600ms")
     watched.window_start()
     while now < 1002:
         now += 0.01
         watched.maybe_take()
-    assert looked == [pytest.approx(moment, abs=0.02) for moment in (1001.1, 1001.6)]
+    assert read_at == [pytest.approx(moment, abs=0.02) for moment in (1001.1, 1001.6)]
 
 
 def test_no_table_of_sockets_is_read_while_replies_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -292,7 +292,7 @@ def test_what_is_due_in_a_pause_happens_at_its_end() -> None:
     assert truths.shift_past_pauses(due, []).tolist() == due.tolist()
 
 
-def test_a_pause_may_have_begun_right_after_the_look_before_it() -> None:
+def test_a_pause_may_have_begun_right_after_the_wake_up_before_it() -> None:
     summary = constant_delay(Pause(core="generator", began_ns=10 * MS, ns=2 * MS))
     assert summary.list_pauses("generator") == ((9.5 * MS, 12 * MS),)
     assert summary.list_pauses("server") == ()
@@ -337,7 +337,7 @@ def test_pauses_excuse_no_more_than_they_took() -> None:
     assert (passed["p50"], passed["p99"], passed["p99.9"]) == (True, False, False)
 
 
-def test_witnesses_look_at_both_cores_where_they_cannot_be_held_up_by_the_generator() -> None:
+def test_witnesses_watch_both_cores_where_they_cannot_be_held_up_by_the_generator() -> None:
     cores = Pinning(server=(0,), generator=(1,), note="", realtime=True)
     assert running._format_witnesses(cores) == ("--witness", "generator=1", "--witness", "server=0")
     assert running._format_witnesses(msgspec.structs.replace(cores, realtime=False)) == ()

@@ -241,7 +241,7 @@ def test_a_witness_sees_when_nothing_runs() -> None:
     ):
         client.send(b"first\n")
         assert client.receive(6) == b"first\n"
-        eventually(lambda: has_looked(server.pid), "the witness never looks")
+        eventually(lambda: has_woken(server.pid), "the witness never wakes")
         os.kill(server.pid, signal.SIGSTOP)
         eventually(lambda: is_stopped(server.pid), "it goes on")
         stopped = time.monotonic()
@@ -259,8 +259,8 @@ def test_a_witness_sees_when_nothing_runs() -> None:
     assert all(pause.ns >= summary.look_ns for pause in summary.pauses)
 
 
-def has_looked(pid: int) -> bool:
-    """Every thread beside the main one has slept more often than its beginning can explain: it looks by now."""
+def has_woken(pid: int) -> bool:
+    """Every thread beside the main one has slept more often than its beginning can explain: it watches by now."""
     tasks = server_proc.understand(server_proc.take(pid)).tasks
     return len(tasks) > 1 and all(task.voluntary > 10 for tid, task in tasks.items() if tid != pid)
 

@@ -100,11 +100,11 @@ def written(toml: Path, text: str) -> tuple[str, ...]:
     return "run", str(toml), "--foreign-load", "count"
 
 
-def in_some_try(look: Callable[[Path], str], folder: Path) -> None:
-    """One of TRIES has to be right. `look` gets a new folder for each, and returns what is wrong, or nothing."""
+def in_some_try(check: Callable[[Path], str], folder: Path) -> None:
+    """One of TRIES has to be right. `check` gets a new folder for each, and returns what is wrong, or nothing."""
     wrong: list[str] = []
     while len(wrong) < TRIES:
-        if not (fault := look(folder / f"try-{len(wrong) + 1}")):
+        if not (fault := check(folder / f"try-{len(wrong) + 1}")):
             return
         wrong.append(fault)
     raise AssertionError(wrong)
@@ -212,7 +212,7 @@ class Shared(NamedTuple):
 
 
 def cores_of_clients(worker: subprocess.Popen[str], run: subprocess.Popen[str]) -> set[int]:
-    """The cores on which client contestants may run below the worker of a host, looked at while a run lasts."""
+    """The cores on which client contestants may run below the worker of a host, read while a run lasts."""
     program = f"clients/{CLIENT}/main.py".encode()
     cores: set[int] = set()
     while run.poll() is None:
@@ -352,7 +352,7 @@ def test_a_part_that_is_lost_fails_its_trial_and_a_part_that_stalls_is_named(
     def left() -> list[str]:
         return [name for _, names, _ in os.walk(cluster.temporary) for name in names if "load-" in name]
 
-    def look(results: Path) -> str:
+    def check(results: Path) -> str:
         run = cluster.start(results, *words)
         killed = await_child(cluster.second.pid, GENERATOR)
         os.kill(killed, signal.SIGKILL)
@@ -377,7 +377,7 @@ def test_a_part_that_is_lost_fails_its_trial_and_a_part_that_stalls_is_named(
         named_host = f"{second} stalled while other hosts did not: "
         return "" if named_host in stalled.detail and not stalled.passed else stalled.detail
 
-    in_some_try(look, tmp_path / "results")
+    in_some_try(check, tmp_path / "results")
 
 
 LINK_HZ = 20_000_000
@@ -409,7 +409,7 @@ def test_the_status_shows_hosts_as_a_run_does_and_what_every_link_carries(
     client = address(cluster, "client")
     second = address(cluster, "second")
 
-    def look(_: Path) -> str:
+    def check(_: Path) -> str:
         hosts = cluster.status()
         addresses = {host.address for host in hosts}
         assert len(addresses) == 3
@@ -429,7 +429,7 @@ def test_the_status_shows_hosts_as_a_run_does_and_what_every_link_carries(
         return "; ".join(wrong)
 
     with narrow(cluster.hosts["second"], LINK_HZ):
-        in_some_try(look, tmp_path)
+        in_some_try(check, tmp_path)
 
 
 def test_two_hosts_fill_a_link_to_its_rate_and_the_slower_host_is_named(
@@ -443,7 +443,7 @@ def test_two_hosts_fill_a_link_to_its_rate_and_the_slower_host_is_named(
     words = written(tmp_path / "full.toml", text)
     had_the_cores: list[bool] = []
 
-    def look(results: Path) -> str:
+    def check(results: Path) -> str:
         *_, trial = cluster.measured(results, *words).trials
         assert trial.load is not None
         slower = named(trial.audits, "client_slower")
@@ -458,7 +458,7 @@ def test_two_hosts_fill_a_link_to_its_rate_and_the_slower_host_is_named(
 
     with narrow(cluster.hosts["server"], LINK_HZ), narrow(cluster.hosts["second"], SLOW_HZ, burst=ONE_FRAME):
         try:
-            in_some_try(look, tmp_path / "results")
+            in_some_try(check, tmp_path / "results")
         except AssertionError as never:
             if len(had_the_cores) == TRIES and not any(had_the_cores):
                 pytest.skip(f"others had the cores: {never}")

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.quiet
 
 SIBLINGS = ("epoll-reactor", "boost-fibers")
 """Servers that make the system calls of epoll-coroutines."""
-# What allocators and stacks ask for, how often a service that burns CPU looks whether it was preempted, and what the
+# What allocators and stacks ask for, how often a service that burns CPU checks whether it was preempted, and what the
 # first exception of a program does: the stacks of fibers that still wait at the end are unwound.
 LEFT_OUT = {"brk", "mmap", "munmap", "mremap", "madvise", "mprotect", "clock_gettime", "futex"}
 OPTIONS = ("--service-time", "15ms", "--read-buffer", "1000", "--audience", "all")

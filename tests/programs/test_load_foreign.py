@@ -587,7 +587,7 @@ def test_what_a_server_says_instead_of_a_reply_is_reported() -> None:
     assert re.search(r"^response\* +none$", done.stdout, re.MULTILINE)
 
 
-def test_a_closed_loop_looks_for_replies_before_it_sleeps_unless_that_is_off() -> None:
+def test_a_closed_loop_polls_for_replies_before_it_sleeps_unless_that_is_off() -> None:
     with http(always(OK)) as url:
         spun_s = {spin: result_of(url, "--spin", spin, *MANY).generator.spun_s for spin in ("on", "off")}
     assert spun_s["off"] == 0

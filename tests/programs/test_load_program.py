@@ -369,7 +369,7 @@ def test_in_rounds_everybody_sends_at_the_same_time(server: str) -> None:
 
 
 def test_sockets_are_polled_no_more_often_than_requested(server: str) -> None:
-    """Each answer waits for the next look, so a connection has 20 of them at most in a second of such looks. The
+    """Each answer waits for the next poll, so a connection has 20 of them at most in a second of such polls. The
     wait is receive lag: the kernel has had the answers for long."""
     options = ("--look-every", "50ms", "--warmup", "100ms", "--duration", "1s", "--json", "-")
     result = msgspec.json.decode(load(server, "-c", "3", *options).stdout, type=LoadResult)
@@ -386,8 +386,8 @@ def test_sockets_are_polled_no_more_often_than_requested(server: str) -> None:
 def test_what_is_due_on_a_connection_leaves_in_one_call_where_it_is_joined(
     server: str, strace_program: str, tmp_path: Path, how: str
 ) -> None:
-    """Each of ten connections has ten messages or more by the next look. The calls are strace's count, and what was
-    sent the generator's; both hold on any machine, for a late look only finds more that is due."""
+    """Each of ten connections has ten messages or more by the next poll. The calls are strace's count, and what was
+    sent the generator's; both hold on any machine, for a late poll only finds more that is due."""
     trace, result_file = tmp_path / "trace", tmp_path / "result.json"
     pace = ("-c", "10", "--rate", "100/conn", "--look-every", "100ms", "--write-due", how)
     command = trace_generator(strace_program, "sendto", trace)
@@ -402,11 +402,11 @@ def test_what_is_due_on_a_connection_leaves_in_one_call_where_it_is_joined(
     if how == "each":
         assert sizes == [31] * 1000
     else:
-        assert len(sizes) <= 10 * 11  # looks, that at the start among them
-    assert result.send_lag_ns.p50 > 20e6, "whoever is late for a look is late in the figures"
+        assert len(sizes) <= 10 * 11  # polls, that at the start among them
+    assert result.send_lag_ns.p50 > 20e6, "whoever is late for a poll is late in the figures"
 
 
-def test_what_is_due_is_joined_without_looks_and_in_a_closed_loop(server: str) -> None:
+def test_what_is_due_is_joined_without_rare_polls_and_in_a_closed_loop(server: str) -> None:
     for pace in (("--rate", "5000/conn"), ("--depth", "20"), ()):
         done = load(server, "-c", "3", *pace, "--write-due", "joined", *QUICK, "--json", "-")
         result = msgspec.json.decode(done.stdout, type=LoadResult)

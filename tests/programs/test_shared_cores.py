@@ -52,14 +52,17 @@ def run_one(placement: Placement, folder: Path) -> tuple[Trial, dict[str, CoresA
     """A trial, and what its programs had within its window, by their names."""
     seen: dict[str, CoresAndPolicy] = {}
 
-    def look(*_: object) -> None:
+    def record_programs(*_: object) -> None:
         for pid in cpu_share.find_own_processes():
             name = Path(f"/proc/{pid}/comm").read_text().strip()
             seen[name] = (frozenset(os.sched_getaffinity(pid)), os.sched_getscheduler(pid))
 
     server = find_by_name(discover(), SERVERS[0])
     trial = run_trial(
-        cell(server.name), make_scenario(placement), server, msgspec.structs.replace(context(folder), progress=look)
+        cell(server.name),
+        make_scenario(placement),
+        server,
+        msgspec.structs.replace(context(folder), progress=record_programs),
     )
     assert trial.load is not None, trial.reason
     return trial, seen

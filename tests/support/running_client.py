@@ -80,7 +80,7 @@ class RunningClient:
         return event
 
     def wait_completed(self, count: int) -> None:
-        """Wait until that many responses more than at the first look have come."""
+        """Wait until that many responses more than in the first report have come."""
         least = int(self.wait_event("progress")["completed"]) + count
         while int(self.wait_event("progress")["completed"]) < least:
             pass

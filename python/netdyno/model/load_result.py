@@ -146,9 +146,9 @@ class GeneratorThread(Frozen):
 
 
 class Generator(Frozen, kw_only=True):
-    """The resources of the generator. `spun_s`: the part of the two CPU times that it spent on the lookout for messages
-    (docs/adr/wake-early.md). `socket_drops`: datagrams for which the generator's own sockets had no room. `cores`: the
-    cores that it may use. `busiest`: the share of a core that its busiest thread used, without the lookout."""
+    """The resources of the generator. `spun_s`: the part of the two CPU times that it spent spinning, before a message
+    is due (docs/adr/wake-early.md). `socket_drops`: datagrams for which the generator's own sockets had no room.
+    `cores`: the cores that it may use. `busiest`: the share of a core of its busiest thread, without spinning."""
 
     cpu_user_s: Number
     cpu_system_s: Number

@@ -208,7 +208,7 @@ def by_itself(trial: Trial) -> Status:
 
 
 def busiest(load: LoadResult) -> float:
-    """Return the share of a core that the generator's busiest thread used, without its lookout for messages."""
+    """Return the share of a core that the generator's busiest thread used, without spinning."""
     used = (thread.cpu_user_s + thread.cpu_system_s - thread.spun_s for thread in load.generator.threads)
     return max(used, default=0.0) / load.plan.duration_s
 

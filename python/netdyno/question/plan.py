@@ -291,12 +291,12 @@ def sum_trial_seconds(trial: Trial) -> float:
 
 def sum_seconds(trials: Collection[Trial]) -> float:
     """The time that trials took, with the measurements of warm-ups before the first."""
-    looks = {
+    warm_ups = {
         (trial.scenario, trial.contestant, level_key(trial.levels)): trial.warmup.measured_s
         for trial in trials
         if trial.warmup is not None
     }
-    return sum(map(sum_trial_seconds, trials)) + sum(looks.values())
+    return sum(map(sum_trial_seconds, trials)) + sum(warm_ups.values())
 
 
 def estimate_seconds(

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-_LOOK_AGAIN_S = 0.2
+_POLL_S = 0.2
 
 
 def watch() -> None:
@@ -40,7 +40,7 @@ def _await_enter(watched: int) -> None:
         os.dup2(nowhere, stream)
     while watched not in (readable := select.select([watched, 0], [], [])[0]):
         if not _has_terminal():  # the line is the shell's
-            time.sleep(_LOOK_AGAIN_S)
+            time.sleep(_POLL_S)
         elif readable:
             signal.pidfd_send_signal(watched, signal.SIGTERM)
             return

@@ -179,7 +179,7 @@ class Begun:
     """A server that cannot finish what it has begun, and what must hold when it has ended."""
 
     server: Server
-    look: Callable[[dict[str, int]], None]
+    check: Callable[[dict[str, int]], None]
 
 
 @pytest.mark.several_clients(True)
@@ -205,7 +205,7 @@ def test_what_cannot_be_finished_ends_with_the_grace(contestant: Contestant, kin
             took = time.monotonic() - signalled_s
             assert took < GRACE_S + MARGINS_S[kind], f"it took {took:.1f} s to end: {service.server.process.args!r}"
         for service, totals in zip(begun, ended, strict=True):
-            service.look(totals)
+            service.check(totals)
 
 
 def _with_stuck_readers(contestant: Contestant, stack: ExitStack) -> Begun:
@@ -220,13 +220,13 @@ def _with_stuck_readers(contestant: Contestant, stack: ExitStack) -> Begun:
     payload = message("chat", speaker.identity, speaker.next_number(), 1 << 17)
     send_until_stuck(speaker, payload, 16)
 
-    def look(totals: dict[str, int]) -> None:
+    def check(totals: dict[str, int]) -> None:
         for client in (*crowd, speaker):
             client.socket.settimeout(PATIENCE_S)
             client.rest_until_closed()
         assert totals["bytes_out"] <= sum(client.taken for client in (*crowd, speaker))
 
-    return Begun(server, look)
+    return Begun(server, check)
 
 
 def send_until_stuck(client: Client, payload: bytes, times: int) -> None:
@@ -258,12 +258,12 @@ def _with_a_long_service(contestant: Contestant, stack: ExitStack, kind: str) ->
     else:
         eventually(lambda: proc.cpu_seconds(server.pid) > cpu + 0.02, "no request burns CPU")
 
-    def look(totals: dict[str, int]) -> None:
+    def check(totals: dict[str, int]) -> None:
         assert totals["connections"] == (4 if kind == "wait" else 3)
         for client in clients:
             assert client.rest_until_closed() == b""
 
-    return Begun(server, look)
+    return Begun(server, check)
 
 
 UNFINISHED: dict[str, list[tuple[str, Callable[[Contestant, ExitStack], Begun]]]] = {

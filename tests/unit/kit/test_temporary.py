@@ -44,7 +44,7 @@ def test_a_killed_owners_is_removed_by_the_next_start_and_a_living_ones_is_not(t
         owners[0].wait()
         assert dead.exists()
         with temporary_folder("other"):
-            assert dead.exists(), "another kind's is not looked at"
+            assert dead.exists(), "another kind's is not checked"
         with temporary_folder("test") as own:
             assert not dead.exists()
             assert (living / "inside").is_dir()

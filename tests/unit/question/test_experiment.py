@@ -513,7 +513,7 @@ def test_a_burst_may_be_a_factor_and_its_metric_ranks() -> None:
     assert not parse(GOOD).scenarios[0].has_burst
 
 
-def test_an_open_loop_may_look_now_and_then_and_join_what_is_due() -> None:
+def test_an_open_loop_may_poll_now_and_then_and_join_what_is_due() -> None:
     pace = 'workload = "echo"\narrivals = "constant"\nrate-per-connection = 9\nlook-every = "8ms"\nwrite-due = "joined"'
     (scenario,) = parse(GOOD.replace(ECHO, pace)).scenarios
     assert (scenario.look_every_s, scenario.write_due) == (0.008, "joined")

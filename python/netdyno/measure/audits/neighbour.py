@@ -1,5 +1,5 @@
 """The judgement of whether other work stays on the cores beside a run, or came in a burst. Pure functions of trials in
-the order in which they ran, and of a look at the machine between two of them (measure/machine/cpu_users.py). No figure
+the order in which they ran, and of a watch of the cores between two of them (measure/machine/cpu_users.py). No figure
 of a load is used.
 
 After a burst, the disturbed trials are repeated. A neighbour that stays would leave no valid trial at all, so the run

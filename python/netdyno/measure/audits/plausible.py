@@ -272,9 +272,9 @@ def work(load: LoadResult, server: ServerObservation | None, limits: TrialResour
     generated = load.generator.cpu_user_s + load.generator.cpu_system_s
     loaded_s = load.plan.duration_s + limits.overrun_s
     yield FigureLimit("CPU of the generator (s)", generated, _limit_cpu(limits.generator_cores, loaded_s))
-    # The lookout is timed by the clock, so it includes the time in which other programs had the core.
-    lookout_most = generated + CLOCK_SHARE * load.plan.duration_s + CLOCK_S
-    yield FigureLimit("CPU of spinning (s), of all of the generator's", load.generator.spun_s, lookout_most)
+    # Spinning is timed by the clock, so it includes the time in which other programs had the core.
+    spinning_most = generated + CLOCK_SHARE * load.plan.duration_s + CLOCK_S
+    yield FigureLimit("CPU of spinning (s), of all of the generator's", load.generator.spun_s, spinning_most)
     least = load.requests.completed * MESSAGE_CPU_S if load.requests.completed >= ENOUGH_MESSAGES else 0.0
     yield FigureLimit("CPU that the messages cost the generator at least (s), of what it used", least, generated)
     if server is not None:

@@ -125,7 +125,7 @@ def _follow(generator: Process, events: LineReader, order: int, cores: Cores) ->
         poll.register(watched, select.POLLIN)
     following = True
     while following:
-        Process.look_at_logs()
+        Process.check_logs()
         ready = {fd for fd, _ in poll.poll(100)}
         if requester.fd in ready:
             with suppress(BrokenPipeError):  # the program has ended, which its exit code explains

@@ -165,7 +165,7 @@ class Stage:
     def trial(self, cell: Cell, scenario: Scenario, warmup: Warmup | None) -> Trial:
         """Make a trial, which fails where a host is lost meanwhile. Raises GoneError where a host for it has left."""
         cell_settings = settings(scenario, cell.levels, warmup.of_load_s if warmup else 0.0)
-        self._look(cell_settings.client_hosts)
+        self._check_hosts(cell_settings.client_hosts)
         began = time.monotonic()
         limit_s = plan.estimate_trial_seconds(cell_settings) + BEYOND_S
         request = TrialRequest(ground=self._ground, cell=cell, scenario=scenario, warmup=warmup)
@@ -197,7 +197,7 @@ class Stage:
         """Measure how long those with a JIT warm up. Raises GoneError."""
         if not kinds:
             return
-        self._look(len(self._clients))
+        self._check_hosts(len(self._clients))
         request = WarmupsRequest(ground=self._ground, scenarios=tuple(scenarios.values()), kinds=tuple(kinds))
         try:
             done = self._perform(self._server, request, BEYOND_S * (1 + len(kinds)))
@@ -208,7 +208,7 @@ class Stage:
             raise GoneError(f"the host {self._server.address} reported a warm-up that was not requested")
         yield from ((kinds[number], warmup) for number, warmup in done.found)
 
-    def _look(self, clients: int) -> None:
+    def _check_hosts(self, clients: int) -> None:
         """Check that the needed hosts are still there. Raises GoneError where one has left. No other takes its place,
         nor does the same one after it has joined again, perhaps with other programs: all trials of a cell have the same
         hosts and programs."""

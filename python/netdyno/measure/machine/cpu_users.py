@@ -14,9 +14,9 @@ import msgspec
 from netdyno.measure.machine import cpu_share, server_proc
 from netdyno.model.observation import ProgramShare
 
-LOOK_S = 1.0
+WATCH_S = 1.0
 READINGS = 20
-"""The number of readings within LOOK_S: a compiler that lives for a tenth of a second is still met twice."""
+"""The number of readings within WATCH_S: a compiler that lives for a tenth of a second is still met twice."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -37,7 +37,7 @@ class CpuUse(NamedTuple):
     programs: tuple[ProgramShare, ...]
 
 
-def look(cores: Collection[int], seconds: float = LOOK_S) -> CpuUse:
+def watch_cores(cores: Collection[int], seconds: float = WATCH_S) -> CpuUse:
     """Watch the machine for so long. Nothing of netdyno's may run meanwhile but this process."""
     before = cpu_share.take(())
     began_ticks = time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_S

@@ -34,10 +34,10 @@ LONGEST_LINE = 64 << 10
 """The bytes of a line that a program may print. A line of totals has some hundred."""
 MOST_LOG = 64 << 20
 """Bytes that a program may write into its log: an access log of some seconds. One that writes more is ended, before the
-disk is full. The file is looked at every LOOK_S, as a reader at the end of a pipe would cost more."""
+disk is full. Its size is read every POLL_S, as a reader at the end of a pipe would cost more."""
 BEGINNING = struct.Struct("dd")
 """The moment at which a program begins (time.monotonic) and the CPU seconds of its process, as the process says it."""
-LOOK_S = 0.1
+POLL_S = 0.1
 KILLED = -signal.SIGKILL
 """The exit code of a program that SIGKILL ended."""
 UNREADABLE = (ValueError, RecursionError)
@@ -129,7 +129,7 @@ class Process:
         def prepare() -> None:
             held.release_in_child()
             # prctl(2): PR_SET_PDEATHSIG, so that kill -9 of the harness leaves nothing behind; the parent may have
-            # died before the call, hence the second look. Affinity is set before exec, so every thread inherits it.
+            # died before the call, hence the second check. Affinity is set before exec, so every thread inherits it.
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(1)
@@ -195,7 +195,7 @@ class Process:
         return any(process.pid == pid for process in cls._alive)
 
     @classmethod
-    def look_at_logs(cls) -> None:
+    def check_logs(cls) -> None:
         """Check the logs of all running programs. Raises TrialError when one has written too much."""
         for process in cls._alive:
             if os.fstat(process.output.fileno()).st_size > MOST_LOG:
@@ -291,11 +291,11 @@ def _await(fd: int, deadline: float) -> bool:
     """Wait until it can be read; return whether that was before the deadline. Raises TrialError where a log grows too
     long meanwhile."""
     while True:
-        Process.look_at_logs()
+        Process.check_logs()
         left_s = deadline - time.monotonic()
-        if _poll_readable(fd, min(max(0.0, left_s), LOOK_S)):
+        if _poll_readable(fd, min(max(0.0, left_s), POLL_S)):
             return True
-        if left_s <= LOOK_S:
+        if left_s <= POLL_S:
             return False
 
 

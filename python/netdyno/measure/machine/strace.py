@@ -86,7 +86,7 @@ def _await_threads(pid: int, attached: Sequence[int], tracer: Process, deadline:
 
 def _find_untraced(pid: int, tracer: int) -> set[int]:
     """Return those of a process and its descendants of which a thread is not traced by another. They are listed again
-    until the list holds none that was not looked at: one that was started after the list was read, and before its
+    until the list holds none that was not checked: one that was started after the list was read, and before its
     parent was traced, is not traced. Raises TrialError when the process is gone."""
     checked: set[tuple[int, str]] = set()
     untraced: set[int] = set()

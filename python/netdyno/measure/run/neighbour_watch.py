@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from netdyno.kit.quantities import plural
 from netdyno.measure.audits import neighbour
-from netdyno.measure.machine.cpu_users import CpuUse, look
+from netdyno.measure.machine.cpu_users import CpuUse, watch_cores
 from netdyno.model.observation import ForeignLoad, Neighbour
 from netdyno.model.trial import Trial
 
@@ -22,16 +22,16 @@ class NeighbourWatch:
         self,
         trials: Sequence[Trial],
         foreign_load: ForeignLoad,
-        look_now: Callable[[], CpuUse] = lambda: look(os.sched_getaffinity(0)),
+        watch_now: Callable[[], CpuUse] = lambda: watch_cores(os.sched_getaffinity(0)),
     ) -> None:
-        """`trials` are the stored ones. `look_now` watches the machine while no trial runs."""
+        """`trials` are the stored ones. `watch_now` watches the cores while no trial runs."""
         ran = [trial for trial in trials if trial.status != "skipped"]
         self.present: Neighbour | None = max(ran, key=lambda trial: trial.started_at).neighbour if ran else None
         self._policy = foreign_load
-        self._look = look_now
+        self._watch_now = watch_now
         self._trials: list[Trial] = []
         """The trials since the last change."""
-        self._next_look = neighbour.DOZEN
+        self._next_watch = neighbour.DOZEN
 
     @property
     def may_stay(self) -> bool:
@@ -41,34 +41,34 @@ class NeighbourWatch:
     def add(self, trial: Trial) -> str:
         """Add the latest trial. Return a notice where the neighbour has changed, else an empty text."""
         self._trials.append(trial)
-        return self._look_for_quota() or self._look_for_departure() or self._look_for_programs()
+        return self._find_quota() or self._find_departure() or self._find_programs()
 
     @property
     def _quota_cores(self) -> float:
         return self.present.quota_cores if self.present else 0.0
 
-    def _look_for_quota(self) -> str:
+    def _find_quota(self) -> str:
         if self._quota_cores or not (withheld_cores := neighbour.find_quota_cores(self._trials)):
             return ""
         quota = neighbour.make_quota(withheld_cores, cores=len(os.sched_getaffinity(0)))
         self._change(replace(self.present, quota_cores=withheld_cores) if self.present else quota)
         return explain_quota(quota, self._policy)
 
-    def _look_for_departure(self) -> str:
+    def _find_departure(self) -> str:
         if self.present is None or not self.present.most_cores or not neighbour.has_gone(self._trials):
             return ""
         gone = replace(self.present, quota_cores=0.0)
         self._change(neighbour.make_quota(self._quota_cores, cores=gone.cores) if self._quota_cores else None)
         return explain_free_cores(gone, self._policy)
 
-    def _look_for_programs(self) -> str:
+    def _find_programs(self) -> str:
         streak = neighbour.latest_streak(self._trials)
         if not streak:
-            self._next_look = neighbour.DOZEN
-        if len(streak) < self._next_look or not neighbour.stays(streak):
+            self._next_watch = neighbour.DOZEN
+        if len(streak) < self._next_watch or not neighbour.stays(streak):
             return ""
-        self._next_look = 2 * len(streak)
-        observed = self._look()
+        self._next_watch = 2 * len(streak)
+        observed = self._watch_now()
         neighbour_now = neighbour.describe(
             streak, observed.foreign_cores, observed.programs, cores=len(os.sched_getaffinity(0))
         )
@@ -80,7 +80,7 @@ class NeighbourWatch:
     def _change(self, present: Neighbour | None) -> None:
         self.present = present
         self._trials = []
-        self._next_look = neighbour.DOZEN
+        self._next_watch = neighbour.DOZEN
 
 
 def explain_quota(quota: Neighbour, foreign_load: ForeignLoad) -> str:

@@ -1,6 +1,6 @@
 """The cells that come after those so far: what each question of a run still needs. One function a question.
 
-Each looks at the run after a block and proposes what to measure next, the best first. A run ends when its question
+Each judges the run after a block and proposes what to measure next, the best first. A run ends when its question
 proposes nothing, or nothing that its time allows (schedule.py). Which looks count is in kit/statistics/block_counts.py;
 the analysis of the stored run decides by the same rules."""
 

@@ -313,13 +313,13 @@ def _format_load(endpoint: str, settings: Settings, seed: int) -> list[str]:
 
 def _format_pace(settings: Settings) -> tuple[str, ...]:
     """Return the pace of the generator: a rate, or one request for each reply."""
-    # A lookout would take the core on which the server is to run, or its backend.
+    # Spinning would take the core on which the server is to run, or its backend.
     spin = ("--spin", "off") if settings.shares_cores or settings.has_backend else ()
-    looks = ("--look-every", format_duration(settings.look_every_s)) if settings.look_every_s > 0 else ()
+    polls = ("--look-every", format_duration(settings.look_every_s)) if settings.look_every_s > 0 else ()
     if settings.arrivals != "closed":
-        return *_format_rate(settings), *spin, *looks, *_format_due(settings)
+        return *_format_rate(settings), *spin, *polls, *_format_due(settings)
     rounds = ("--round", format_duration(settings.round_s), *spin) if settings.round_s > 0 else ()
-    return "--depth", str(settings.depth), *rounds, *looks, *_format_due(settings)
+    return "--depth", str(settings.depth), *rounds, *polls, *_format_due(settings)
 
 
 def _format_due(settings: Settings) -> tuple[str, ...]:

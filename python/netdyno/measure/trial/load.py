@@ -15,7 +15,7 @@ import msgspec
 from netdyno.measure.machine.pinning import keep_punctual
 from netdyno.measure.machine.process import (
     KILLED,
-    LOOK_S,
+    POLL_S,
     UNREADABLE,
     GoneServerError,
     KilledError,
@@ -220,8 +220,8 @@ def _follow(
     while following:
         if time.monotonic() > deadline:
             raise TrialError(f"the {generator.name} did not finish within {limit_s:g} s")
-        Process.look_at_logs()
-        ready = {fd for fd, _ in poll.poll(math.ceil(min(watch.next_wait(deadline), LOOK_S) * 1000))}
+        Process.check_logs()
+        ready = {fd for fd, _ in poll.poll(math.ceil(min(watch.next_wait(deadline), POLL_S) * 1000))}
         if server.pidfd in ready:
             return False
         following = generator.pidfd not in ready

@@ -46,10 +46,10 @@ MOST_OF_A_WARMUP = 0.5
 left 110,000 sockets in TIME_WAIT: then the window would begin unseen."""
 
 
-LOOK_EVERY_S = 0.5
+CHECK_EVERY_S = 0.5
 """The interval at which the cores are read within the window, to end a trial early that must be retried anyway. Each
-look stops the server for 0.4 ms: every 0.1 s that was 12% of the p99 of a hundred connections."""
-LOOK_SHARE = 0.005
+reading stops the server for 0.4 ms: every 0.1 s that was 12% of the p99 of a hundred connections."""
+CHECK_SHARE = 0.005
 """The share of a core for that: to read the CPU time of a process with thousands of threads takes milliseconds."""
 
 IsLost = Callable[[MachineObservation], bool]
@@ -119,7 +119,7 @@ class Watch(LoadListener):
         self._machine: list[cores.MachineSnapshot] = []
         self._cores = os.sched_getaffinity(0)  # within the window this process may have fewer (pinning.keep_punctual)
         self._is_lost = is_lost
-        self._look_at = float("inf")
+        self._check_at = float("inf")
         self._group = group
         self._quota_uses: list[QuotaUse | None] = []
 
@@ -143,15 +143,15 @@ class Watch(LoadListener):
         self._begin = self._read_end()
         if self._before is None:
             self._read_ahead()
-        self._plan_look(self._begin.at_s + LOOK_EVERY_S)
+        self._plan_check(self._begin.at_s + CHECK_EVERY_S)
 
     def maybe_take(self) -> None:
         """Take the readings that are due now. Raises WindowLostError."""
         now = time.monotonic()
-        if now >= self._look_at:
+        if now >= self._check_at:
             began_s = time.process_time()
             observed = cores.compute_observation(self._machine[0], self._take_machine(), self._cores)
-            self._plan_look(now + max(LOOK_EVERY_S, (time.process_time() - began_s) / LOOK_SHARE))
+            self._plan_check(now + max(CHECK_EVERY_S, (time.process_time() - began_s) / CHECK_SHARE))
             if observed is not None and self._is_lost(observed):
                 raise WindowLostError(observed)
         if now >= self._scan_at:
@@ -170,7 +170,7 @@ class Watch(LoadListener):
 
     def window_end(self) -> None:
         self._end = self._read_end()
-        self._look_at = float("inf")
+        self._check_at = float("inf")
         under_way_s = self._settings.service_time_in_all_s + 2 * self._settings.link_delay_s
         self._read_after_at = self._end.at_s + SETTLED_S + under_way_s
 
@@ -283,14 +283,14 @@ class Watch(LoadListener):
 
     def _moments(self) -> tuple[float, ...]:
         """Return the moments at which readings are due."""
-        return self._scan_at, self._rehearse_at, self._read_ahead_at, self._look_at, self._read_after_at
+        return self._scan_at, self._rehearse_at, self._read_ahead_at, self._check_at, self._read_after_at
 
-    def _plan_look(self, moment: float) -> None:
-        """Plan to look at the cores: shortly before the window's end no more, but again if that does not come."""
+    def _plan_check(self, moment: float) -> None:
+        """Plan to read the cores: shortly before the window's end no more, but again if that does not come."""
         assert self._begin is not None
-        overdue_at = self._begin.at_s + self._settings.duration_s + LOOK_EVERY_S
-        leaves_time = moment + 2 * LOOK_EVERY_S <= overdue_at
-        self._look_at = moment if leaves_time else max(moment, overdue_at)
+        overdue_at = self._begin.at_s + self._settings.duration_s + CHECK_EVERY_S
+        leaves_time = moment + 2 * CHECK_EVERY_S <= overdue_at
+        self._check_at = moment if leaves_time else max(moment, overdue_at)
 
     def _read_ahead(self) -> None:
         self._before = self._take()
@@ -315,7 +315,7 @@ class Watch(LoadListener):
         self._quota_uses.append(self._group.read_quota_use() if self._group else None)
 
     def scan(self) -> None:
-        """Look for processes that have a socket of the server open and are not its keeper's, nor the load's."""
+        """Find processes that have a socket of the server open and are not its keeper's, nor the load's."""
         if self._endpoint:
             began_s = time.monotonic()
             elsewhere = find_elsewhere(self._origin, self._network, self._endpoint)

@@ -29,7 +29,7 @@ from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import NamedTuple
 
-LOOK_SOONEST_S, LOOK_SHARE, LOOK_LATEST_S = 0.002, 0.05, 0.01
+POLL_SOONEST_S, POLL_SHARE, POLL_LATEST_S = 0.002, 0.05, 0.01
 """Nothing notifies a process that another's socket has begun to listen, so it is polled: after this share of the time
 that the start has taken, within these bounds."""
 NOT_READY_SHARE = 0.5
@@ -311,7 +311,7 @@ def serve(request: StandInRequest) -> int:
             complain_at = float("inf")
             print(describe_failure(may_listen, port, request.settings), file=sys.stderr)
         taken_s = time.monotonic() - started_s
-        wait(server.pid, wakeup_fd, min(max(LOOK_SOONEST_S, LOOK_SHARE * taken_s), LOOK_LATEST_S))
+        wait(server.pid, wakeup_fd, min(max(POLL_SOONEST_S, POLL_SHARE * taken_s), POLL_LATEST_S))
     ready = {
         "ready": True,
         "endpoint": format_url(listening_at, port),

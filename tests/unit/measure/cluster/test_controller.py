@@ -1,4 +1,4 @@
-"""The controller and hosts that are stopped, that stay silent, or that begin work while it looks at them."""
+"""The controller and hosts that are stopped, that stay silent, or that begin work while it checks them."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def test_a_stopped_process_is_reported(*, scheduler: bool, complaint: str, monke
 
 def test_no_link_is_filled_once_a_trial_has_begun() -> None:
     """The status takes part of a second for every link; a trial may begin meanwhile."""
-    looks = 0
+    descriptions = 0
 
     async def answers(address: str, operation: str) -> object:
-        nonlocal looks
+        nonlocal descriptions
         if operation == "netdyno_describe":
-            looks += 1  # each host's own first, then all before each link
-            is_busy = looks > 3 + 2 * 3 and address == ADDRESSES[-1]
+            descriptions += 1  # each host's own first, then all before each link
+            is_busy = descriptions > 3 + 2 * 3 and address == ADDRESSES[-1]
             return msgspec.json.encode(described.describe("client", (0,), "10.0.0.2", (), is_busy=is_busy))
         return {"identity": known(*ADDRESSES), "netdyno_rate": 1.5}.get(operation, 7)
 

@@ -42,11 +42,11 @@ def test_a_run_that_goes_on_keeps_its_neighbour() -> None:
     assert watch(first, skipped).present is None
 
 
-def test_none_looks_at_the_machine_while_trials_come_out_well() -> None:
-    def look() -> CpuUse:
-        raise AssertionError("the machine was looked at for nothing")
+def test_none_watches_the_machine_while_trials_come_out_well() -> None:
+    def watch_now() -> CpuUse:
+        raise AssertionError("the machine was watched for nothing")
 
-    watched = NeighbourWatch((), "strike-out", look)
+    watched = NeighbourWatch((), "strike-out", watch_now)
     assert {watched.add(tried(foreign_s=0.9 * (number % 3 > 0))) for number in range(5 * DOZEN)} == {""}
     assert not watched.may_stay or watched.present is None
 

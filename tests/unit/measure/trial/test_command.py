@@ -216,7 +216,7 @@ def test_a_burst_makes_the_rates_the_window() -> None:
     assert ("--rate" in closed, "--duration" in closed) == (False, True)
 
 
-def test_an_open_loop_may_look_now_and_then_and_join_what_is_due() -> None:
+def test_an_open_loop_may_poll_now_and_then_and_join_what_is_due() -> None:
     paced = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000, look_every_s=0.02)
     command = build_load_command(GENERATOR, URL, settings(paced, {}), 3)
     assert (value(command, "--look-every"), "--write-due" in command) == ("20ms", False)
@@ -290,12 +290,12 @@ def test_a_closed_loop_names_no_rate() -> None:
     in_rounds = settings(Scenario(name="s", workload="echo", round_s=0.05), {})
     assert value(build_load_command(GENERATOR, URL, in_rounds, 3), "--round") == "50ms"
     assert "--look-every" not in build_load_command(GENERATOR, URL, in_rounds, 3)
-    looking = build_load_command(
+    polling = build_load_command(
         GENERATOR, URL, settings(Scenario(name="s", workload="echo", look_every_s=0.001), {}), 3
     )
-    assert (value(looking, "--look-every"), "--round" in looking) == ("1ms", False)
-    looking_at_all = settings(Scenario(name="s", workload="echo"), {})
-    assert "--requests-per-connection" not in looking
+    assert (value(polling, "--look-every"), "--round" in polling) == ("1ms", False)
+    without_limits = settings(Scenario(name="s", workload="echo"), {})
+    assert "--requests-per-connection" not in polling
     reconnecting = settings(Scenario(name="s", workload="echo", requests_per_connection=3), {})
     assert value(build_load_command(GENERATOR, URL, reconnecting, 3), "--requests-per-connection") == "3"
     assert "--requests-per-connection" not in check_command(GENERATOR, URL, reconnecting)
@@ -304,16 +304,16 @@ def test_a_closed_loop_names_no_rate() -> None:
         assert "--reconnect" not in command
     assert "--reconnect" in build_load_command(GENERATOR, URL, web, 3, reconnects=True)
     assert "--reconnect" in check_command(GENERATOR, URL, web, reconnects=True)
-    assert "--busy-connections" not in looking
+    assert "--busy-connections" not in polling
     idle = settings(Scenario(name="s", workload="echo", connections=1000, busy_connections=5), {})
     assert value(build_load_command(GENERATOR, URL, idle, 3, cores=8), "--busy-connections") == "5"
     assert value(build_load_command(GENERATOR, URL, idle, 3, cores=8), "--threads") == "5"
     assert "--busy-connections" not in check_command(GENERATOR, URL, idle)
-    assert "--slow-readers" not in looking
+    assert "--slow-readers" not in polling
     slow = settings(Scenario(name="s", workload="chat", slow_readers=5), {})
     assert value(build_load_command(GENERATOR, URL, slow, 3), "--slow-readers") == "5"
     assert "--slow-readers" not in check_command(GENERATOR, URL, slow)
-    assert [requested.threads_end for requested in (looking_at_all, reconnecting, slow)] == [False, True, True]
+    assert [requested.threads_end for requested in (without_limits, reconnecting, slow)] == [False, True, True]
 
 
 def test_a_stream_is_requested_by_its_chunks_and_their_distance() -> None:
@@ -341,7 +341,7 @@ def test_clients_that_never_read_have_no_option_of_a_load_with_answers() -> None
     assert not {"--duration", "--warmup", "--timeout", "--arrivals", "--depth", "--seed"} & set(command)
 
 
-def test_a_load_that_shares_its_cores_never_looks_out_for_the_next_message() -> None:
+def test_a_load_that_shares_its_cores_never_spins_for_the_next_message() -> None:
     """Spinning would take the core of the server."""
 
     def spin(**load: Any) -> str | None:
@@ -350,7 +350,7 @@ def test_a_load_that_shares_its_cores_never_looks_out_for_the_next_message() -> 
 
     for load in ({"arrivals": "constant", "rate": 9.0}, {"round_s": 0.1}):
         assert (spin(**load), spin(**load, placement="shared")) == (None, "off")
-    assert spin(placement="shared") is None, "a closed loop has no lookout, and its generator refuses the option"
+    assert spin(placement="shared") is None, "a closed loop never spins, and its generator refuses the option"
 
 
 def test_a_client_gets_a_depth_only_where_there_is_one() -> None:

@@ -109,11 +109,11 @@ def test_a_chat_says_how_its_servers_deliver() -> None:
     assert "deliveries" not in describe_load(varied)
 
 
-def test_looks_of_an_open_loop_are_stated_with_what_they_cost() -> None:
+def test_polls_of_an_open_loop_are_stated_with_what_they_cost() -> None:
     plain = replace(made_run().experiment.scenarios[0], arrivals="constant", rate=100.0)
-    looking = replace(plain, look_every_s=0.02, write_due="joined")
+    polling = replace(plain, look_every_s=0.02, write_due="joined")
     ends = ", sent and read every 20ms (times up to 40ms too long), all messages due on a connection in one write"
-    assert describe_load(looking) == describe_load(plain) + ends
+    assert describe_load(polling) == describe_load(plain) + ends
 
 
 def test_a_generator_at_its_limit_is_stated_with_what_would_help() -> None:

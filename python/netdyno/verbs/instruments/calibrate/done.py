@@ -26,7 +26,7 @@ class Pause(Frozen):
 
 class ServerTotals(Frozen):
     """Counts over the server's life. `arrivals_ns`: the first arrivals, as many as requested. `look_ns`: the interval
-    at which the witnesses of pauses looked. `read_lag_ns`: from the kernel's arrival of a request to when it counts as
+    at which the witnesses of pauses woke. `read_lag_ns`: from the kernel's arrival of a request to when it counts as
     read, where the server was to measure it."""
 
     arrived: int
@@ -44,8 +44,8 @@ class ServerTotals(Frozen):
     read_lag_ns: Distribution | None = None
 
     def list_pauses(self, core: str) -> tuple[tuple[float, float], ...]:
-        """The intervals in which nothing ran on a core, in ns. A pause may have begun right after the look before
-        it."""
+        """The intervals in which nothing ran on a core, in ns. A pause may have begun right after the wake-up
+        before it."""
         return tuple(
             (float(pause.began_ns - self.look_ns), float(pause.began_ns + pause.ns))
             for pause in self.pauses

@@ -60,7 +60,7 @@ def anderson_darling(uniform: Floats) -> float:
 def compare_with_exponential(arrivals_ns: Sequence[int], rate_hz: float) -> float:
     """A² of the gaps between arrivals against the exponential distribution of that rate: its form and its mean."""
     gaps = np.diff(np.asarray(arrivals_ns, dtype=np.float64))
-    # Two arrivals that were read by one look at the clock have no gap; 1 ns is the clock's resolution.
+    # Two arrivals with one reading of the clock have no gap; 1 ns is the clock's resolution.
     uniform = -np.expm1(-np.maximum(gaps, 1.0) * rate_hz / 1e9)
     return anderson_darling(np.clip(uniform, None, 1 - 2**-53))
 
