@@ -15,8 +15,8 @@ from netdyno.analysis.compare.run_comparison import compare_runs
 from netdyno.analysis.found.compare import Both, SideBySide
 from netdyno.kit import quantities
 from netdyno.model.metrics import METRICS
+from netdyno.present.prose import compare as prose
 from netdyno.present.prose import ranking
-from netdyno.present.prose import side_by_side as prose
 from netdyno.present.terminal.console import Console
 from netdyno.store import read
 

@@ -11,7 +11,7 @@ from netdyno.analysis.found.compare import SideBySide
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.kit import quantities
 from netdyno.model.metrics import METRICS
-from netdyno.present.prose import ranking, side_by_side
+from netdyno.present.prose import compare, ranking
 from netdyno.present.report.curves import DASHES, format_dashes
 from netdyno.present.report.drawing import (
     Panel,
@@ -80,7 +80,7 @@ def make_view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], styl
     changes = [
         (
             comparison.second,
-            [*side_by_side.list_environment_changes(comparison), *side_by_side.list_question_changes(comparison)],
+            [*compare.list_environment_changes(comparison), *compare.list_question_changes(comparison)],
         )
         for comparison in compared
     ]
@@ -92,7 +92,7 @@ def make_view(analyses: Sequence[Analysis], compared: Sequence[SideBySide], styl
         questions=tuple(question for question in questions if question.panels),
         apart=tuple(f"{run}: {text}" for run, texts in changes for text in texts),
         unshared=explain_unshared(analyses, compared),
-        note=side_by_side.NOT_PAIRED,
+        note=compare.NOT_PAIRED,
         table=ReportTable(HEADINGS, tuple(row for comparison in compared for row in _make_rows(comparison))),
     )
 
@@ -101,7 +101,7 @@ def explain_unshared(analyses: Sequence[Analysis], compared: Sequence[SideBySide
     """Explain why later runs cannot be laid over the first."""
     first, *later = analyses
     reasons = [
-        side_by_side.explain_nothing_shared(comparison, first, analysis)
+        compare.explain_nothing_shared(comparison, first, analysis)
         for comparison, analysis in zip(compared, later, strict=True)
     ]
     return tuple(text for text in reasons if text)
