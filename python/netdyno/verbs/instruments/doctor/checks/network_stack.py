@@ -1,4 +1,4 @@
-"""Checks of the kernel's network: queues, ports, buffers, and networks of its own for a trial."""
+"""Checks of the kernel's network stack: queues, ports, buffers, and networks of its own for a trial."""
 
 from __future__ import annotations
 
