@@ -32,14 +32,14 @@ from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.notices import (
     associations,
     constant_latency,
-    contestants,
     knobs,
     languages,
     message_cost,
     scaling,
+    single_contestants,
     uneven_threads,
 )
-from netdyno.analysis.notices.contestants import find_neighbours
+from netdyno.analysis.notices.single_contestants import find_neighbours
 from netdyno.analysis.ranking import answers, axes, cells, loss
 from netdyno.analysis.ranking.samples import collect_metric, collect_samples
 from netdyno.analysis.trials import unranked
@@ -108,9 +108,9 @@ def derive_findings(
         constant=constant_latency.find_constants(standings, figures, levels, scenario),
         absent=() if scenario.is_unread else absent,
         ground=describe_part_ground(part),
-        added_options=contestants.find_added_options(scenario, ranked),
-        threads_each=contestants.find_thread_per_connection(scenario, ranked),
-        sampled_threads=contestants.find_sampled_threads(ranked),
+        added_options=single_contestants.find_added_options(scenario, ranked),
+        threads_each=single_contestants.find_thread_per_connection(scenario, ranked),
+        sampled_threads=single_contestants.find_sampled_threads(ranked),
         ending=ending,
         capacity=capacity.collect_findings(part),
         work=behind,
@@ -121,17 +121,17 @@ def derive_findings(
         censored=censored,
         error_bars=bars,
         unsteady=_find_unsteady(part.ranked),
-        noted=contestants.find_noted(part.trials),
+        noted=single_contestants.find_noted(part.trials),
         within=languages.find_leaders(standings, family, answers.read_direction(scenario), part.about),
         uneven_threads=uneven_threads.find_uneven(scenario, part.ranked),
-        reconnected=contestants.find_reconnected(part.ranked),
+        reconnected=single_contestants.find_reconnected(part.ranked),
         scaling=scaling.find_scaling(part),
         knobs=knobs.find_knobs(standings, family, answers.read_direction(scenario), part.about),
-        warmups=contestants.collect_warmups(part.ranked),
-        alone=contestants.find_measured_alone(part.ranked),
+        warmups=single_contestants.collect_warmups(part.ranked),
+        alone=single_contestants.find_measured_alone(part.ranked),
         flips=flips,
         company=find_neighbours(ranked),
-        unread=contestants.find_unread(part, levels),
+        unread=single_contestants.find_unread(part, levels),
         instruments=tuple(sorted({load.instrument for trial in ranked if (load := trial.load) and load.instrument})),
     )
 

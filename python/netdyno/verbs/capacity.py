@@ -18,7 +18,7 @@ from netdyno.analysis.capacity.fill import summarise_search
 from netdyno.analysis.capacity.judge_capacity import Verdict, judge
 from netdyno.analysis.found.capacity import Answer, Ending, Searched
 from netdyno.analysis.found.notices import Company
-from netdyno.analysis.notices.contestants import find_neighbours
+from netdyno.analysis.notices.single_contestants import find_neighbours
 from netdyno.analysis.trials.split import split
 from netdyno.kit import quantities
 from netdyno.kit.paths import build_dir
