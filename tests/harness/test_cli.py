@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from netdyno.kit.paths import ROOT
 from netdyno.model.run import Run
-from netdyno.present.export.schema import Export
+from netdyno.present.export.entries import Export
 from netdyno.present.plain import derive_type
 from netdyno.present.terminal.console import Console
 from netdyno.store import read, schema

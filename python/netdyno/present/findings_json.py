@@ -18,7 +18,7 @@ from netdyno.kit.statistics.flips import Crossing, LevelContrast
 from netdyno.kit.statistics.stats import Interval
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ComparisonResult, JudgedClaim
-from netdyno.present.export import schema
+from netdyno.present.export import entries
 from netdyno.present.plain import make_plain
 from netdyno.present.prose import caveats, claims, exclusions, flips, verdict
 from netdyno.present.prose import company as company_words
@@ -33,16 +33,16 @@ def make_document(analysis: Analysis) -> dict[str, Any]:
     return document
 
 
-def convert_analysis(analysis: Analysis) -> schema.Findings:
+def convert_analysis(analysis: Analysis) -> entries.Findings:
     control = analysis.control
     return _fill(
-        schema.Findings,
+        entries.Findings,
         analysis,
         version=VERSION,
         blocks=analysis.blocks_measured,
         scenarios=tuple(map(_convert_scenario, analysis.scenarios)),
         claims=tuple(map(_convert_claim, analysis.claims)),
-        control=schema.ControlEntry(
+        control=entries.ControlEntry(
             comparisons=control.different.of,
             different=control.different.count,
             different_uncorrected=control.single.count,
@@ -60,8 +60,8 @@ def _fill(kind: type[Entry], finding: object, **computed: object) -> Entry:
     return kind(**{name: computed[name] if name in computed else getattr(finding, name) for name in names})
 
 
-def _convert_claim(claim: JudgedClaim) -> schema.ClaimEntry:
-    return schema.ClaimEntry(
+def _convert_claim(claim: JudgedClaim) -> entries.ClaimEntry:
+    return entries.ClaimEntry(
         id=claim.claim.id,
         text=claim.claim.text,
         verdict=claim.verdict,
@@ -71,16 +71,16 @@ def _convert_claim(claim: JudgedClaim) -> schema.ClaimEntry:
     )
 
 
-def _convert_by_script(claim: JudgedClaim) -> schema.ScriptVerdict:
+def _convert_by_script(claim: JudgedClaim) -> entries.ScriptVerdict:
     reason, checks = claims.explain_no_verdict(claim), tuple(map(_convert_check, claim.checks))
-    return schema.ScriptVerdict(verdict=claim.verdict, reason=reason, checks=checks)
+    return entries.ScriptVerdict(verdict=claim.verdict, reason=reason, checks=checks)
 
 
-def convert_flip(comparison: FlipFound) -> schema.FlipEntry:
+def convert_flip(comparison: FlipFound) -> entries.FlipEntry:
     """Return the part of the document that `netdyno flips` prints."""
     pursuit = comparison.pursuit
     return _fill(
-        schema.FlipEntry,
+        entries.FlipEntry,
         comparison,
         unit="s" if comparison.durations else None,
         verdict=comparison.flips.verdict,
@@ -92,16 +92,16 @@ def convert_flip(comparison: FlipFound) -> schema.FlipEntry:
     )
 
 
-def _convert_crossing(comparison: FlipFound, crossing: Crossing) -> schema.CrossingEntry:
+def _convert_crossing(comparison: FlipFound, crossing: Crossing) -> entries.CrossingEntry:
     sides = (comparison.second, comparison.first) if crossing.rising else (comparison.first, comparison.second)
     proven_at = (crossing.before, crossing.after)
-    return _fill(schema.CrossingEntry, crossing, below=sides[0], above=sides[1], proven_at=proven_at)
+    return _fill(entries.CrossingEntry, crossing, below=sides[0], above=sides[1], proven_at=proven_at)
 
 
-def _convert_level(comparison: FlipFound, point: LevelContrast) -> schema.FlipLevelEntry:
+def _convert_level(comparison: FlipFound, point: LevelContrast) -> entries.FlipLevelEntry:
     interval = point.interval
     return _fill(
-        schema.FlipLevelEntry,
+        entries.FlipLevelEntry,
         point,
         ratio=math.exp(point.mean),
         interval=interval and Interval(math.exp(interval.low), math.exp(interval.high)),
@@ -110,16 +110,16 @@ def _convert_level(comparison: FlipFound, point: LevelContrast) -> schema.FlipLe
     )
 
 
-def convert_company(company: Company | None) -> schema.CompanyEntry | None:
+def convert_company(company: Company | None) -> entries.CompanyEntry | None:
     """Return the programs that ran beside the measurement; None where the machine was the run's own."""
-    return _fill(schema.CompanyEntry, company, label=company_words.label(company)) if company else None
+    return _fill(entries.CompanyEntry, company, label=company_words.label(company)) if company else None
 
 
-def _convert_scenario(findings: ScenarioFindings) -> schema.QuestionEntry:
+def _convert_scenario(findings: ScenarioFindings) -> entries.QuestionEntry:
     scenario, answer = findings.scenario, verdict.answer(findings)
     heaviest = findings.heaviest.key if findings.levels and findings.cells else None
     return _fill(
-        schema.QuestionEntry,
+        entries.QuestionEntry,
         findings,
         name=scenario.name,
         workload=scenario.workload,
@@ -131,21 +131,21 @@ def _convert_scenario(findings: ScenarioFindings) -> schema.QuestionEntry:
         figures_at=heaviest,
         standings=tuple(
             _fill(
-                schema.StandingEntry,
+                entries.StandingEntry,
                 standing,
                 bytes_per_connection=_find_connection_bytes(findings, standing.contestant, heaviest),
             )
             for standing in findings.standings
         ),
         axes=tuple(_convert_axis(axis, findings) for axis in findings.axes) or (_convert_capacity_axis(findings),),
-        error_bars=tuple(_fill(schema.ErrorBarEntry, bar) for bar in findings.error_bars),
+        error_bars=tuple(_fill(entries.ErrorBarEntry, bar) for bar in findings.error_bars),
         caveats=caveats.list_caveats(findings),
     )
 
 
-def _convert_check(check: ComparisonResult) -> schema.CheckEntry:
+def _convert_check(check: ComparisonResult) -> entries.CheckEntry:
     step = check.step
-    return _fill(schema.CheckEntry, check, metric=step.metric, side=step.side, threshold=step.threshold)
+    return _fill(entries.CheckEntry, check, metric=step.metric, side=step.side, threshold=step.threshold)
 
 
 def _find_connection_bytes(findings: ScenarioFindings, contestant: str, level: str | None) -> float | None:
@@ -154,9 +154,9 @@ def _find_connection_bytes(findings: ScenarioFindings, contestant: str, level: s
     return estimate.value if estimate else None
 
 
-def _convert_axis(axis: Axis, findings: ScenarioFindings) -> schema.AxisEntry:
+def _convert_axis(axis: Axis, findings: ScenarioFindings) -> entries.AxisEntry:
     return _fill(
-        schema.AxisEntry,
+        entries.AxisEntry,
         axis,
         unit=METRICS[axis.metric].unit.name,
         bound=axis.bound or None,
@@ -165,11 +165,11 @@ def _convert_axis(axis: Axis, findings: ScenarioFindings) -> schema.AxisEntry:
     )
 
 
-def _convert_capacity_axis(findings: ScenarioFindings) -> schema.AxisEntry:
+def _convert_capacity_axis(findings: ScenarioFindings) -> entries.AxisEntry:
     """Convert the only axis of a capacity, which comes from trials at several rates. It is a bound only for servers
     that kept the objective at every rate, or at none."""
     return _fill(
-        schema.AxisEntry,
+        entries.AxisEntry,
         findings,
         metric=findings.scenario.metric,
         unit=METRICS[findings.scenario.metric].unit.name,
@@ -178,17 +178,17 @@ def _convert_capacity_axis(findings: ScenarioFindings) -> schema.AxisEntry:
         loads=(),
         scores=tuple(
             _fill(
-                schema.ScoreEntry, standing, bound=standing.bound or None, interval=None, trials=None, over_loads=None
+                entries.ScoreEntry, standing, bound=standing.bound or None, interval=None, trials=None, over_loads=None
             )
             for standing in findings.standings
         ),
     )
 
 
-def _convert_score(score: Score, bound: BoundDirection, findings: ScenarioFindings) -> schema.ScoreEntry:
+def _convert_score(score: Score, bound: BoundDirection, findings: ScenarioFindings) -> entries.ScoreEntry:
     estimate = score.value
     return _fill(
-        schema.ScoreEntry,
+        entries.ScoreEntry,
         score,
         value=estimate.value if estimate else None,
         bound=bound or None,

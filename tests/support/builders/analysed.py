@@ -6,7 +6,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.run import Analysis, ScenarioFindings
 from netdyno.model.run import Run
 from netdyno.present.export.collect import collect
-from netdyno.present.export.schema import Export
+from netdyno.present.export.entries import Export
 
 _KEPT: dict[int, tuple[Run, Analysis]] = {}
 _EXPORTED: dict[int, tuple[Run, Export]] = {}

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.present.export import dashboards
-from netdyno.present.export.schema import Export, FigureEntry
+from netdyno.present.export.entries import Export, FigureEntry
 from tests.support.builders.analysed import exported
 from tests.support.builders.made_capacity import experiment_run
 from tests.support.builders.made_run import made_run, messages_run

@@ -23,9 +23,9 @@ from netdyno.kit.paths import ROOT
 from netdyno.model import outcomes
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
-from netdyno.present.export import schema, tables
+from netdyno.present.export import entries, tables
 from netdyno.present.export.collect import collect
-from netdyno.present.export.schema import Export, Findings, Note, QuestionEntry
+from netdyno.present.export.entries import Export, Findings, Note, QuestionEntry
 from netdyno.present.findings_json import make_document
 from netdyno.present.plain import derive_type
 from netdyno.present.prose.verdict import answer
@@ -208,7 +208,7 @@ def test_the_page_names_every_part_every_table_and_every_column() -> None:
     named = set(re.findall(r"`([a-z]+)`", PAGE))
     assert set(Export.__struct_fields__) - {"version"} <= named
     assert set(tables.COLUMNS) <= named
-    assert f"version {schema.VERSION}" in PAGE
+    assert f"version {entries.VERSION}" in PAGE
     used = {row["table"] for name in RUNS for row in rows(RUNS[name]())}
     assert {"verdict", "ranking", "comparison", "cell", "trial", "note"} <= used <= named
 

@@ -15,7 +15,7 @@ from netdyno.analysis.found.run import Analysis
 from netdyno.model.experiment import Flip
 from netdyno.present.export import tables
 from netdyno.present.export.collect import collect
-from netdyno.present.export.schema import Findings
+from netdyno.present.export.entries import Findings
 from netdyno.present.findings_json import make_document
 from netdyno.present.plain import derive_type
 from netdyno.present.prose import flips as prose

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.model.run import Run
-from netdyno.present.export.schema import ClaimEntry
+from netdyno.present.export.entries import ClaimEntry
 from netdyno.present.published import site
 from netdyno.present.published.private import Private, clean_run
 from tests.support.builders.analysed import exported

@@ -60,7 +60,7 @@ from netdyno.model.verdicts import JudgedClaim
 
 
 class PublishedFindings(Frozen, kw_only=True):
-    """What stands behind the answer to a question, and is in an export (present/export/schema.py) as it is here."""
+    """What stands behind the answer to a question, and is in an export (present/export/entries.py) as it is here."""
 
     decision: Decision
     """The verdict on the ground that is shown first."""

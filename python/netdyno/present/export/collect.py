@@ -13,7 +13,7 @@ from netdyno.model.contestant import About
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS
 from netdyno.present import findings_json
-from netdyno.present.export.schema import (
+from netdyno.present.export.entries import (
     VERSION,
     CellEntry,
     ContestantEntry,

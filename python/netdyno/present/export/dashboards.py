@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from netdyno.kit.statistics.stats import Better
 from netdyno.present.export.collect import make_figure
-from netdyno.present.export.schema import AxisEntry, CellEntry, Export, FigureEntry, QuestionEntry
+from netdyno.present.export.entries import AxisEntry, CellEntry, Export, FigureEntry, QuestionEntry
 
 
 class DrawnFigure(NamedTuple):

@@ -17,7 +17,7 @@ from netdyno.kit.quantities import DASH
 from netdyno.kit.statistics.stats import Interval
 from netdyno.kit.version import VERSION
 from netdyno.model.metrics import METRICS
-from netdyno.present.export.schema import AxisEntry, Export, FigureEntry, FlipEntry, QuestionEntry, ScoreEntry
+from netdyno.present.export.entries import AxisEntry, Export, FigureEntry, FlipEntry, QuestionEntry, ScoreEntry
 from netdyno.present.plain import derive_type, make_plain
 from netdyno.present.prose import company, ranking, verdict
 from netdyno.present.prose import ground as ground_words

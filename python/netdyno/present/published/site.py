@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from netdyno.kit.escape import harmless_markdown
 from netdyno.model.base import Frozen, Name, Quoted
 from netdyno.present import templates
-from netdyno.present.export.schema import Findings
+from netdyno.present.export.entries import Findings
 from netdyno.present.prose import environment as surroundings
 
 VERSION = 3

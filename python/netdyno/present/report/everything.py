@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from netdyno.present import templates
-from netdyno.present.export.schema import CellEntry, Export, FigureEntry, TrialEntry
+from netdyno.present.export.entries import CellEntry, Export, FigureEntry, TrialEntry
 
 DIGITS = 5
 """Digits of a figure: finer than any interval, and a third of the text. An export has all."""
