@@ -149,11 +149,26 @@ def pause_before_reply(listens: socket.socket, process: subprocess.Popen[bytes])
             pass
 
 
+@contextmanager
+def arrivals_stamped() -> Iterator[None]:
+    """While this lasts the kernel stamps whatever arrives. It begins to some time after a first socket has asked for it
+    (net_enable_timestamp in net/core/dev.c, by a work queue)."""
+    so_timestamping, received_by_software = 37, 1 << 3 | 1 << 4  # linux/net_tstamp.h
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asks:
+        asks.bind(("127.0.0.1", 0))
+        asks.setsockopt(socket.SOL_SOCKET, so_timestamping, received_by_software)
+        ancillary: list[object] = []
+        while not ancillary:
+            asks.sendto(b"?", asks.getsockname())
+            ancillary += asks.recvmsg(1, 128)[1]
+        yield
+
+
 @pytest.mark.parametrize("rate", [pytest.param(("--rate", "100"), id="kernel"), pytest.param((), id="generator")])
 def test_a_reply_that_waits_for_the_generator_has_the_time_of_the_clock_that_the_result_names(
     rate: tuple[str, ...],
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listens:
+    with socket.create_server(("127.0.0.1", 0)) as listens, arrivals_stamped():
         url = f"tcp://127.0.0.1:{listens.getsockname()[1]}"
         command = [str(generator_path(build_dir())), url, "-n", "1", "--json", "-", *rate]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
