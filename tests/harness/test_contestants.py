@@ -315,6 +315,16 @@ def test_a_folder_without_a_manifest_is_an_error(tmp_path: Path) -> None:
         discover(tmp_path, tmp_path)
 
 
+def test_what_git_leaves_of_a_contestant_that_is_gone_is_none(tmp_path: Path) -> None:
+    gone = tmp_path / "servers" / "gone"
+    (gone / "__pycache__").mkdir(parents=True)
+    (gone / "Cargo.lock").touch()
+    assert discover(tmp_path, tmp_path) == ()
+    (gone / "main.rs").touch()
+    with pytest.raises(UserError, match=r"gone/server.json: cannot be read: No such file"):
+        discover(tmp_path, tmp_path)
+
+
 def test_globs_choose_in_name_order_and_once(tmp_path: Path) -> None:
     for name in ("asio-callbacks", "asio-coroutines", "epoll"):
         add(tmp_path, name)

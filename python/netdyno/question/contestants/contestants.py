@@ -34,6 +34,8 @@ _KEYS = tuple(field.encode_name for field in msgspec.structs.fields(Manifest))
 _PACKAGES = sysconfig.get_path("platlib")
 _ALSO_BUILT = {"java": ("java/{}/program.jar",), "erlang": ("erlang/{}/*.beam",)}
 """What cmake/kinds/<kind>.cmake makes beside the program, by kind: `{}` is the contestant."""
+_LEFT_BEHIND = {"Cargo.lock", "__pycache__"}
+"""What git leaves in the folder of a contestant that another commit no longer has, as it ignores it."""
 _EXPLAINED_KEYS = {
     "run": "the list of arguments that starts the program",
     "version": "the list of arguments that prints the version of the framework",
@@ -93,7 +95,10 @@ def discover(root: Path = ROOT, build: Path | None = None, kind: ContestantKind 
 
 
 def _is_contestant(entry: Path) -> bool:
-    return entry.is_dir() and not entry.name.startswith((".", "_"))
+    if not entry.is_dir() or entry.name.startswith((".", "_")):
+        return False
+    names = {path.name for path in entry.iterdir()}
+    return not names or not names <= _LEFT_BEHIND
 
 
 def _load(folder: Path, build: Path, kind: ContestantKind) -> Contestant:
