@@ -135,7 +135,9 @@ def test_a_complaint_is_one_line(text: str) -> None:
 @settings(deadline=None, max_examples=60)
 @given(TEXTS)
 def test_a_drawing_says_it_for_readers_that_cannot_see_it(text: str) -> None:
-    drawn = embed_svg('<?xml version="1.0"?>\n<svg width="1" viewBox="0 0 1 1" xmlns="x">\n<g/>\n</svg>', text, "one")
+    drawn = embed_svg(
+        '<?xml version="1.0"?>\n<svg width="1" viewBox="0 0 1 1" xmlns="x">\n<g id="x" class="y"/>\n</svg>', text, "one"
+    )
     assert is_seen(drawn)
     assert drawn.count("<") == 3
     assert tags(drawn) == Counter(["svg", "g"])
