@@ -10,6 +10,7 @@ import pytest
 
 from netdyno.kit.paths import build_dir, launcher_path
 from netdyno.model.contestant import Contestant, behind_launcher
+from netdyno.model.options import DEFAULT_POOL, SERVER
 from tests.support.chosen import discover_once, startable
 
 pytestmark = pytest.mark.needs_build
@@ -46,6 +47,17 @@ def test_an_option_arrives_resolved_and_the_others_with_their_defaults(argument:
     assert given[key] == value != defaults[key]
     changed = {name for name in defaults if given[name] != defaults[name]}
     assert changed <= ({"host", "port"} if "--listen" in argument else {key})
+
+
+def test_the_harness_knows_the_defaults() -> None:
+    backend = ("--service-kind=backend", "--backend=tcp://a.example:7")
+    assert json.loads(launch("name", "any,pool", "echo", "--", *backend).stdout)["pool"] == DEFAULT_POOL
+    switches = {True: "on", False: "off"}
+    defaults = json.loads(launch("name", "any", "echo", "--").stdout).items()
+    words = {key.replace("_", "-"): switches[value] if isinstance(value, bool) else value for key, value in defaults}
+    harness = {name: option.takes.words[0] for name, option in SERVER.items() if option.takes.words and name in words}
+    assert harness.keys() == {"nodelay", "write-mode", "audience", "deliveries", "service-kind"}
+    assert harness == {name: words[name] for name in harness}
 
 
 def test_a_backend_arrives_resolved_where_there_is_a_pool() -> None:

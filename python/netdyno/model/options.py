@@ -44,7 +44,7 @@ SERVER: Mapping[str, Option] = {
         ("service-kind", word("wait", "cpu", BACKEND), "Whether it waits, burns CPU, or asks a backend."),
         ("max-frame", whole(1), "Bytes of the largest frame that is taken."),
         ("outbox-limit", whole(1), "Bytes that may wait for a slow reader before it is closed."),
-        ("application-tick", word("on", "off"), "A 10 ms timer in the main loop; its lag is measured."),
+        ("application-tick", word("off", "on"), "A 10 ms timer in the main loop; its lag is measured."),
         ("sigpipe", word("ignored", "ends"), "ends: a send to a client that has gone ends the server (unsafe)."),
         ("build", word("release", "debug", "O3"), "C++ servers: -O2 (release), no optimisation (debug), or -O3."),
         ("read-mode", word("joined", "apart"), "rpc, chat: one read for all there is, or header, then body."),
@@ -60,8 +60,9 @@ SERVER: Mapping[str, Option] = {
         ("hwm", whole(1), "Over zmq+tcp: messages that may wait for one client."),
     )
 }
-"""Options of servers, under the names that the programs use. Every server has most of them; transports.py lists those
-that exist on one kind of transport only, and a manifest those that one server has in addition."""
+"""Options of servers, under the names that the programs use; the first of an option's words is its default. Every
+server has most of them; transports.py lists those that exist on one kind of transport only, and a manifest those that
+one server has in addition."""
 
 SCENARIO = declared(Scenario)
 """All options of a scenario except those of its server, by name."""

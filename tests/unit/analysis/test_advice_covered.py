@@ -33,6 +33,7 @@ def places(cores: int = 1, **fields: Any) -> list[StoredCell]:
         {"server": {"service-time": "0.5ms"}},
         {"server": {"threads": CORES}, "service_time_s": 0.0005},
         {"server": {**SERVED, "nodelay": "on", "audience": "all"}},
+        {"server": {**SERVED, "pool": 10, "build": "release", "accept": "reuseport"}},
         {"server": {"service-time": "500us"}, "where_possible": {"threads": CORES}},
         {"server": {**SERVED, "application-tick": "on"}},
         {"rate": None, "rate_per_connection": 100},

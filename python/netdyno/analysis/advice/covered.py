@@ -10,23 +10,16 @@ import msgspec
 from netdyno.model.base import Name, type_level
 from netdyno.model.experiment import Advise, Conditions, Experiment, Scenario
 from netdyno.model.levels import combinations, level_key
-from netdyno.model.options import DEFAULT_POOL, Settings, settings
+from netdyno.model.options import DEFAULT_POOL, SERVER, Settings, settings
 from netdyno.model.run import Run
 from netdyno.model.values import CORES
 
 HOW_LONG = ("warmup_s", "duration_s", "timeout_s", "connect_timeout_s", "failed_connects")
 """Options of the measurement, not of the workload. The server's application-tick is another."""
-SERVER_DEFAULTS: Mapping[str, type_level] = {
+SERVER_DEFAULTS = {name: option.takes.words[0] for name, option in SERVER.items() if option.takes.words} | {
     "threads": CORES,
-    "nodelay": "on",
-    "write-mode": "gathered",
-    "audience": "others",
-    "deliveries": "joined",
-    "service-kind": "wait",
     "pool": DEFAULT_POOL,
-    "tls": "off",
 }
-"""The defaults of lib/server/options.hpp, and of the harness (model/server_options.py)."""
 
 
 class StoredCell(msgspec.Struct, frozen=True):
