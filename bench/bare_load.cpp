@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -19,6 +18,7 @@
 
 #include "lib/cli/die.hpp"
 #include "lib/measure/clock.hpp"
+#include "lib/measure/process.hpp"
 #include "lib/net/descriptor.hpp"
 #include "lib/net/send.hpp"
 #ifdef NETDYNO_WITH_URING
@@ -136,9 +136,9 @@ class UringLoad {
     const int error = -io_uring_register_files(ring_.get(), fds.data(), static_cast<unsigned>(fds.size()));
     if (error != 0) die("io_uring_register_files: " + std::string{std::strerror(error)});
     for (int index = 0; index < static_cast<int>(fds.size()); ++index) {
-      Peer& peer = peers_.emplace_back(index, *this);
-      receive(peer);
-      send_one(peer);
+      RegisteredSocket& socket = sockets_.emplace_back(index, *this);
+      receive(socket);
+      send_one(socket);
     }
   }
 
@@ -152,71 +152,67 @@ class UringLoad {
   }
 
  private:
-  struct Peer {
-    Peer(int file, UringLoad& its_load) : index(file), load(its_load) {}
+  struct RegisteredSocket {
+    RegisteredSocket(int file, UringLoad& its_load) : index(file), load(its_load) {}
 
     void on_received(Completion completion) { load.on_received(*this, completion); }
     void on_send_failed(Completion) { die("send"); }
 
     const int index;
     UringLoad& load;
-    Operation receiving = operation<&Peer::on_received>(*this);
-    Operation sending = operation<&Peer::on_send_failed>(*this);
+    Operation receiving = operation<&RegisteredSocket::on_received>(*this);
+    Operation sending = operation<&RegisteredSocket::on_send_failed>(*this);
   };
 
-  void receive(Peer& peer) {
-    ring_.ask(peer.receiving, [&](io_uring_sqe* entry) {
-      io_uring_prep_recv_multishot(entry, peer.index, nullptr, 0, 0);
+  void receive(RegisteredSocket& socket) {
+    ring_.ask(socket.receiving, [&](io_uring_sqe* entry) {
+      io_uring_prep_recv_multishot(entry, socket.index, nullptr, 0, 0);
       entry->flags |= IOSQE_BUFFER_SELECT | IOSQE_FIXED_FILE;
       entry->buf_group = ReceiveBuffers::group;
     });
   }
 
-  void send_one(Peer& peer) {
-    ring_.ask(peer.sending, [&](io_uring_sqe* entry) {
-      io_uring_prep_send(entry, peer.index, message.data(), message.size(), MSG_NOSIGNAL);
+  void send_one(RegisteredSocket& socket) {
+    ring_.ask(socket.sending, [&](io_uring_sqe* entry) {
+      io_uring_prep_send(entry, socket.index, message.data(), message.size(), MSG_NOSIGNAL);
       entry->flags |= IOSQE_FIXED_FILE | IOSQE_CQE_SKIP_SUCCESS;
     });
   }
 
-  void on_received(Peer& peer, Completion completion) {
+  void on_received(RegisteredSocket& socket, Completion completion) {
     if (completion.result > 0) {
       bytes_ += buffers_.bytes(completion).size();
       buffers_.give_back(completion);
-      send_one(peer);
+      send_one(socket);
     } else if (completion.result != -ENOBUFS) {
       die("the server left");
     }
-    if (!peer.receiving.in_flight()) receive(peer);
+    if (!socket.receiving.in_flight()) receive(socket);
   }
 
   static constexpr std::size_t buffer_size = 4096;
 
   Ring ring_;
   ReceiveBuffers buffers_{ring_, buffer_size};
-  std::deque<Peer> peers_;  // they stay where they are
+  std::deque<RegisteredSocket> sockets_;  // they stay where they are
   std::uint64_t bytes_ = 0;
 };
 #endif
 
-double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); }
-
 template <typename Load>
 void measure(Load& load, Nanos warmup, Nanos duration) {
   load.make_round_trips(load::now_ns() + warmup);
-  rusage before{}, after{};
-  getrusage(RUSAGE_SELF, &before);
+  const load::CpuTime before = load::process_cpu();
   const Nanos start = load::now_ns();
   const std::uint64_t completed = load.make_round_trips(start + duration);
   const double elapsed = load::seconds(load::now_ns() - start);
-  getrusage(RUSAGE_SELF, &after);
+  const load::CpuTime used = load::process_cpu() - before;
   fmt::print(R"({{"completed":{},"per_second":{:.1f},"cpu_user_s":{:.4f},"cpu_system_s":{:.4f}}})"
              "\n",
-             completed, static_cast<double>(completed) / elapsed, seconds(after.ru_utime) - seconds(before.ru_utime),
-             seconds(after.ru_stime) - seconds(before.ru_stime));
+             completed, static_cast<double>(completed) / elapsed, used.user_s, used.system_s);
 }
 
-Nanos nanos(const char* seconds) { return static_cast<Nanos>(std::atof(seconds) * 1e9); }
+Nanos parse_seconds(const char* seconds) { return static_cast<Nanos>(std::atof(seconds) * 1e9); }
 
 }  // namespace
 
@@ -228,15 +224,15 @@ int main(int argc, char** argv) {
   const std::string_view kind{argv[1]};
   if (kind == "epoll") {
     EpollLoad load{fds};
-    measure(load, nanos(argv[4]), nanos(argv[5]));
+    measure(load, parse_seconds(argv[4]), parse_seconds(argv[5]));
 #ifdef NETDYNO_WITH_URING
   } else if (kind == "uring") {
     UringLoad load{fds};
-    measure(load, nanos(argv[4]), nanos(argv[5]));
+    measure(load, parse_seconds(argv[4]), parse_seconds(argv[5]));
 #endif
   } else if (const double rate_hz = std::atof(argv[1]); rate_hz > 0) {
     PacedLoad load{fds, rate_hz};
-    measure(load, nanos(argv[4]), nanos(argv[5]));
+    measure(load, parse_seconds(argv[4]), parse_seconds(argv[5]));
   } else {
     die("it has no " + std::string{kind});
   }

@@ -26,14 +26,14 @@ struct Plant {
   long rare_us;
 };
 
-long cpu_ns() {
+long read_cpu_ns() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
 void burn(long work_ns) {
-  for (const long end = cpu_ns() + work_ns; cpu_ns() < end;) {
+  for (const long end = read_cpu_ns() + work_ns; read_cpu_ns() < end;) {
   }
 }
 

@@ -12,7 +12,7 @@
 namespace netdyno::load {
 namespace {
 
-void histogram_record(benchmark::State& state) {
+void record_in_histogram(benchmark::State& state) {
   std::mt19937_64 random{1};
   std::lognormal_distribution<double> latency{11, 0.5};  // around 60 us
   std::vector<std::int64_t> values(4096);
@@ -22,7 +22,7 @@ void histogram_record(benchmark::State& state) {
   for (auto _ : state) histogram.record(values[i++ & 4095]);
   benchmark::DoNotOptimize(histogram.count());
 }
-BENCHMARK(histogram_record);
+BENCHMARK(record_in_histogram);
 
 void read_the_clock(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(now_ns());
@@ -37,7 +37,7 @@ void read_the_loop_clock(benchmark::State& state) {
 }
 BENCHMARK(read_the_loop_clock);
 
-void flight_round_trip(benchmark::State& state) {
+void make_round_trip(benchmark::State& state) {
   Flight flight;
   std::uint64_t sequence = 0;
   for (auto _ : state) {
@@ -46,9 +46,9 @@ void flight_round_trip(benchmark::State& state) {
     benchmark::DoNotOptimize(flight.answer(sequence++));
   }
 }
-BENCHMARK(flight_round_trip);
+BENCHMARK(make_round_trip);
 
-struct Count final : ReplySink {
+struct ReplyCount final : ReplySink {
   std::uint64_t replies = 0;
   void on_reply(const Stamp&, std::size_t) override { ++replies; }
   void on_corrupt() override { std::abort(); }
@@ -59,7 +59,7 @@ void encode_and_verify(benchmark::State& state) {
   plan.size = static_cast<std::size_t>(state.range(0));
   const auto codec = make_codec(plan);
   const auto decoder = codec->make_decoder();
-  Count sink;
+  ReplyCount sink;
   std::string message;
   std::uint64_t sequence = 0;
   for (auto _ : state) {

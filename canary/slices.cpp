@@ -5,7 +5,7 @@
 
 namespace netdyno::canary {
 
-PerSecond per_second(std::size_t per_slice, std::vector<std::chrono::nanoseconds> slices) {
+PerSecond compute_rates(std::size_t per_slice, std::vector<std::chrono::nanoseconds> slices) {
   using Seconds = std::chrono::duration<double>;
   const Seconds all = std::accumulate(slices.begin(), slices.end(), std::chrono::nanoseconds{0});
   const auto middle = slices.begin() + static_cast<std::ptrdiff_t>(slices.size() / 2);

@@ -65,7 +65,7 @@ void prepare_end(int fd) {
 
 }  // namespace
 
-std::pair<UniqueFd, UniqueFd> connected_pair() {
+std::pair<UniqueFd, UniqueFd> make_connected_pair() {
   const UniqueFd listener{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -84,14 +84,14 @@ std::pair<UniqueFd, UniqueFd> connected_pair() {
   return {std::move(asking), std::move(answering)};
 }
 
-double round_trips(int fd, std::chrono::nanoseconds how_long) {
+double measure_round_trips(int fd, std::chrono::nanoseconds how_long) {
   const auto slice = [fd] {
     for (std::size_t i = 0; i < round_trips_per_slice; ++i) {
       send_message(fd, {.kind = MessageKind::message});
       receive_answer(fd);
     }
   };
-  return per_second(round_trips_per_slice, timed_slices(how_long, slice)).typical;
+  return compute_rates(round_trips_per_slice, measure_slices(how_long, slice)).typical;
 }
 
 double count(std::chrono::nanoseconds how_long) {
@@ -101,7 +101,7 @@ double count(std::chrono::nanoseconds how_long) {
     for (std::size_t i = 0; i < steps_per_slice; ++i) state = state * 6364136223846793005U + (state >> 33U);
     seen = state;
   };
-  return per_second(steps_per_slice, timed_slices(how_long, slice)).overall / 1e6;
+  return compute_rates(steps_per_slice, measure_slices(how_long, slice)).overall / 1e6;
 }
 
 std::pair<double, double> count_together(int fd, std::chrono::nanoseconds how_long) {
@@ -110,10 +110,10 @@ std::pair<double, double> count_together(int fd, std::chrono::nanoseconds how_lo
   return {receive_answer(fd).millions_per_second, here};
 }
 
-double round_trips_on_one_core(int fd, int core, std::chrono::nanoseconds how_long) {
+double measure_round_trips_on_one_core(int fd, int core, std::chrono::nanoseconds how_long) {
   send_message(fd, {.kind = MessageKind::move, .core = core});
   run_on({core});
-  return round_trips(fd, how_long);
+  return measure_round_trips(fd, how_long);
 }
 
 void answer(int fd) {

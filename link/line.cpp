@@ -10,7 +10,7 @@ namespace {
 /// A share of all the numbers that a generator of 64 bits draws.
 std::uint64_t share_of_draws(double share) { return static_cast<std::uint64_t>(std::ldexp(share, 64)); }
 
-std::mt19937_64 seeded(std::uint64_t seed, std::uint64_t direction) {
+std::mt19937_64 make_randomness(std::uint64_t seed, std::uint64_t direction) {
   std::seed_seq words{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32),
                       static_cast<std::uint32_t>(direction)};
   return std::mt19937_64{words};
@@ -20,7 +20,7 @@ std::mt19937_64 seeded(std::uint64_t seed, std::uint64_t direction) {
 
 Line::Line(const Terms& terms, std::uint64_t direction)
     : terms_(terms),
-      randomness_(seeded(terms.seed, direction)),
+      randomness_(make_randomness(terms.seed, direction)),
       loss_below_(share_of_draws(terms.loss)),
       ring_(terms.limit),
       slots_(std::make_unique_for_overwrite<char[]>((terms.limit + 1) * slot_bytes)),
@@ -36,11 +36,11 @@ std::span<char> Line::space() { return {bytes_of(next_), slot_bytes}; }
 Fate Line::take(std::size_t size, Clock::time_point now) {
   if (draw_loss()) return Fate::lost;
   if (held_ == ring_.size()) return Fate::overflowed;
-  if (backlog(now) + size > terms_.queue_bytes) return Fate::queue_full;
+  if (compute_backlog(now) + size > terms_.queue_bytes) return Fate::queue_full;
   ring_[(first_ + held_) % ring_.size()] = {transmit(size, now) + terms_.delay, next_,
                                             static_cast<std::uint32_t>(size)};
   ++held_;
-  next_ = free_slot();
+  next_ = take_free_slot();
   return Fate::carried;
 }
 
@@ -55,7 +55,7 @@ void Line::pop() {
   --held_;
 }
 
-std::uint64_t Line::backlog(Clock::time_point now) const {
+std::uint64_t Line::compute_backlog(Clock::time_point now) const {
   if (terms_.rate_hz == 0 || idle_at_ <= now) return 0;
   const double waiting_s = std::chrono::duration<double>(idle_at_ - now).count();
   return static_cast<std::uint64_t>(waiting_s * static_cast<double>(terms_.rate_hz) / 8);
@@ -70,7 +70,7 @@ Clock::time_point Line::transmit(std::size_t size, Clock::time_point now) {
   return idle_at_;
 }
 
-std::uint32_t Line::free_slot() {
+std::uint32_t Line::take_free_slot() {
   if (free_.empty()) return untouched_++;
   const std::uint32_t slot = free_.back();
   free_.pop_back();

@@ -58,10 +58,10 @@ class Line {
 
   bool draw_loss() { return randomness_() < loss_below_; }
   /// The bytes that wait for the rate before a frame that comes now.
-  std::uint64_t backlog(Clock::time_point now) const;
+  std::uint64_t compute_backlog(Clock::time_point now) const;
   /// When a frame that comes now has left the sender.
   Clock::time_point transmit(std::size_t size, Clock::time_point now);
-  std::uint32_t free_slot();
+  std::uint32_t take_free_slot();
   char* bytes_of(std::uint32_t slot) { return slots_.get() + slot * slot_bytes; }
   const char* bytes_of(std::uint32_t slot) const { return slots_.get() + slot * slot_bytes; }
 

@@ -1,16 +1,15 @@
 #include "link/relay.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <string_view>
 
 #include "lib/cli/die.hpp"
+#include "lib/measure/process.hpp"
 
 namespace netdyno::link {
 namespace {
@@ -21,25 +20,7 @@ constexpr int frames_at_once = 16;
 /// How many frames of each direction find their memory ready from the first: two megabytes' worth.
 constexpr std::size_t frames_warm = 1024;
 
-double seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-}
-
-/// Reads from the kernel how long this program ran, and how long it could have run and had no core (the second
-/// number of schedstat, Documentation/scheduler/sched-stats.rst), which delays frames before they are read.
-nlohmann::ordered_json own_cost() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  std::ifstream schedstat{"/proc/thread-self/schedstat"};
-  std::uint64_t ran_ns = 0;
-  std::uint64_t waited_ns = 0;
-  schedstat >> ran_ns >> waited_ns;
-  return {{"cpu_user_s", seconds(usage.ru_utime)},
-          {"cpu_system_s", seconds(usage.ru_stime)},
-          {"run_queue_wait_s", static_cast<double>(waited_ns) / 1e9}};
-}
-
-nlohmann::ordered_json summary(const Histogram& values) {
+nlohmann::ordered_json summarize(const Histogram& values) {
   return {{"mean", values.mean()},
           {"p50", values.find_percentile(50)},
           {"p90", values.find_percentile(90)},
@@ -131,9 +112,10 @@ void Relay::wait() {
 }
 
 nlohmann::ordered_json Relay::totals() const {
-  nlohmann::ordered_json json{{"a_to_b", there_.totals()}, {"b_to_a", back_.totals()}, {"late_ns", summary(late_)}};
+  nlohmann::ordered_json json{{"a_to_b", there_.totals()}, {"b_to_a", back_.totals()}, {"late_ns", summarize(late_)}};
   json["seconds"] = std::chrono::duration<double>(Clock::now() - started_).count();
-  json.update(own_cost());
+  const load::CpuTime cpu = load::thread_cpu();  // frames that come while it waits for a core are read late
+  json.update({{"cpu_user_s", cpu.user_s}, {"cpu_system_s", cpu.system_s}, {"run_queue_wait_s", cpu.waited_s}});
   return json;
 }
 

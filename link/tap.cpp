@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* device = "/dev/net/tun";
 
-std::string hint(int error) {
+std::string explain_error(int error) {
   if (error == ENOENT || error == ENODEV || error == ENXIO)
     return "; the kernel needs CONFIG_TUN, as root: modprobe tun; a container must be started with that device";
   if (error == EACCES) return "; as root: chmod 666 /dev/net/tun, which gives users devices in their own networks only";
@@ -33,10 +33,10 @@ std::string hint(int error) {
 
 [[noreturn]] void die_of(const std::string& what) {
   const int error = errno;
-  die(fmt::format("{}: {}{}", what, std::strerror(error), hint(error)));
+  die(fmt::format("{}: {}{}", what, std::strerror(error), explain_error(error)));
 }
 
-ifreq request_for(const std::string& interface) {
+ifreq make_request(const std::string& interface) {
   ifreq request{};
   interface.copy(request.ifr_name, IFNAMSIZ - 1);
   return request;
@@ -45,7 +45,7 @@ ifreq request_for(const std::string& interface) {
 UniqueFd open_device(const std::string& interface) {
   UniqueFd fd{open(device, O_RDWR | O_CLOEXEC | O_NONBLOCK)};
   if (!fd) die_of(fmt::format("cannot open {}", device));
-  ifreq request = request_for(interface);
+  ifreq request = make_request(interface);
   request.ifr_flags = IFF_TAP | IFF_NO_PI;
   if (ioctl(fd.get(), TUNSETIFF, &request) != 0) die_of(fmt::format("cannot make the TAP device {}", interface));
   return fd;

@@ -38,14 +38,14 @@ void expect_bound_to(int core) {
 }
 
 TEST(Slices, ATypicalOneKnowsNothingOfAnInterruptionAndAllOfThemDo) {
-  const PerSecond found = per_second(10, slices({1, 1, 96, 1, 1}));
+  const PerSecond found = compute_rates(10, slices({1, 1, 96, 1, 1}));
   EXPECT_DOUBLE_EQ(found.typical, 10'000);
   EXPECT_DOUBLE_EQ(found.overall, 500);
 }
 
 TEST(Slices, TheFirstIsForNothing) {
   std::size_t done = 0;
-  const std::vector<nanoseconds> times = timed_slices(milliseconds{20}, [&done] {
+  const std::vector<nanoseconds> times = measure_slices(milliseconds{20}, [&done] {
     if (done++ == 0) std::this_thread::sleep_for(milliseconds{40});
     std::this_thread::sleep_for(milliseconds{1});
   });
@@ -57,9 +57,9 @@ TEST(Slices, TheFirstIsForNothing) {
 }
 
 TEST(Workload, MessagesGoThereAndBackAndThenBothCount) {
-  auto [asking, answering] = connected_pair();
+  auto [asking, answering] = make_connected_pair();
   std::thread server{[fd = answering.get()] { answer(fd); }};
-  const double there_and_back = round_trips(asking.get(), milliseconds{5});
+  const double there_and_back = measure_round_trips(asking.get(), milliseconds{5});
   const auto [there, here] = count_together(asking.get(), milliseconds{5});
   asking.reset();
   server.join();
@@ -69,14 +69,14 @@ TEST(Workload, MessagesGoThereAndBackAndThenBothCount) {
 }
 
 TEST(Workload, BothSidesMoveToOneCore) {
-  auto [asking, answering] = connected_pair();
+  auto [asking, answering] = make_connected_pair();
   const int core = sched_getcpu();
   std::thread server{[fd = answering.get(), core] {
     answer(fd);
     expect_bound_to(core);
   }};
   std::thread here{[fd = std::move(asking), core] {
-    EXPECT_GT(round_trips_on_one_core(fd.get(), core, milliseconds{5}), 0);
+    EXPECT_GT(measure_round_trips_on_one_core(fd.get(), core, milliseconds{5}), 0);
     expect_bound_to(core);
   }};
   here.join();
@@ -84,16 +84,17 @@ TEST(Workload, BothSidesMoveToOneCore) {
 }
 
 TEST(Workload, WhoAnswersEndsWithTheOtherSide) {
-  auto [asking, answering] = connected_pair();
+  auto [asking, answering] = make_connected_pair();
   asking.reset();
   answer(answering.get());
 }
 
 TEST(Workload, WhoHasLostTheOtherSideSaysSo) {
-  auto [asking, answering] = connected_pair();
+  auto [asking, answering] = make_connected_pair();
   answering.reset();
   const int fd = asking.get();
-  EXPECT_EXIT(round_trips(fd, milliseconds{5}), ExitedWithCode(1), "the process that answers has ended|cannot send");
+  EXPECT_EXIT(measure_round_trips(fd, milliseconds{5}), ExitedWithCode(1),
+              "the process that answers has ended|cannot send");
 }
 
 TEST(CanaryPlan, WhatIsAskedForIsUnderstood) {
