@@ -425,7 +425,7 @@ def format_page(stored_results: Sequence[PeerResults]) -> str:
         "[The generator alone](../load.md) and others ran on one core, the server on another; in each round every "
         "program met every case. Medians (quartiles); CPU is the whole process's over its counted requests. Stall: the "
         "server stops for a tenth of the window. Other people's servers get a closed loop; a ratio compares "
-        f"runs of one round, `before` is its range in earlier medians. `{STORE.relative_to(ROOT)}` has every run."
+        f"runs of one round, `before` is the range of its earlier medians. `{STORE.relative_to(ROOT)}` has every run."
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrap(about)]
     previous: PeerResults | None = None
