@@ -72,6 +72,14 @@ def test_a_name_moves_no_cursor_of_a_terminal() -> None:
     assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", output.getvalue())
 
 
+def test_however_long_a_name_is_its_shares_are_printed() -> None:
+    output = io.StringIO()
+    name = "run(" + "".join(f"asio::handler<{number}>, " for number in range(20)) + ")"
+    render(profiled(make_profile("s", "on-cpu", {("main", name): 3.0, ("main",): 1.0})), output)
+    assert "".join(name.split()) in "".join(re.sub(r"\d+%", "", output.getvalue()).split())
+    assert re.search(r"75% +75%", output.getvalue())
+
+
 def test_a_name_is_text_in_a_report() -> None:
     load = Profiled(load="echo", question="echo", profiles=(make_profile(EVIL, "on-cpu", {("main", EVIL): 1.0}),))
     damaged = "profile-http.json is damaged: <i>line 3"

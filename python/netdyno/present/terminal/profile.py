@@ -26,8 +26,7 @@ def render(load: Profiled, output: IO[str]) -> None:
 
 def _draw_functions(view: ProfileView) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
-    names = [heading_of_names := view.headings[0], *(name for name, _ in view.functions)]
-    table.add_column(heading_of_names, no_wrap=True, min_width=max(map(len, names)))
+    table.add_column(view.headings[0], overflow="fold")
     for heading in view.headings[1:]:
         table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
     for name, shares in view.functions:
