@@ -104,7 +104,7 @@ def test_which_frames_are_missing_is_stated_with_why() -> None:
     )
     text = "; ".join(list_notes(incomplete))
     for words in (
-        "50% of the time is in frames without a name, in libz.so",
+        "50% of the time is in stacks with a frame without a name, in libz.so",
         "30% of the time is in stacks",
         "3 events",
     ):

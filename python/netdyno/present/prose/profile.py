@@ -86,10 +86,9 @@ def list_notes(profile: Profile) -> list[str]:
         texts.append(f"perf lost {quantities.plural(profile.lost, 'event')}: the machine was too busy for it")
     total = profile.total_us
     if profile.unnamed_us > LITTLE * total:
-        where = quantities.listed(profile.unnamed)
         texts.append(
-            f"{quantities.share(profile.unnamed_us / total)} of the time is in frames without a name, in {where}: "
-            "the symbols were stripped, or a JIT made the code"
+            f"{quantities.share(profile.unnamed_us / total)} of the time is in stacks with a frame without a name, in "
+            f"{quantities.listed(profile.unnamed)}: the symbols were stripped, or a JIT made the code"
         )
     if profile.cut_us > LITTLE * total:
         texts.append(
