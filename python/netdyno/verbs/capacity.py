@@ -24,8 +24,9 @@ from netdyno.kit import quantities
 from netdyno.kit.paths import build_dir
 from netdyno.kit.units import clock_after, format_duration
 from netdyno.measure.machine import topology
-from netdyno.measure.run import capacity_search, needed
-from netdyno.measure.run.capacity_search import PreparedSearch
+from netdyno.measure.run import capacity_search, needed, preparation
+from netdyno.measure.run.hosts import RunSetup
+from netdyno.measure.run.preparation import PreparedRun
 from netdyno.measure.run.progress import Progress
 from netdyno.measure.trial.first_requests import FirstReplies
 from netdyno.model import outcomes
@@ -43,7 +44,7 @@ from netdyno.present.prose.capacity_comparison import describe_comparison, forma
 from netdyno.present.prose.company import list_caveats
 from netdyno.present.terminal.console import Console, open_for_sentences
 from netdyno.question import plan
-from netdyno.question.capacity import RATE
+from netdyno.question.capacity import CAPACITY, RATE
 from netdyno.question.contestants import contestants
 from netdyno.store import read
 from netdyno.store.schema import FILE_NAME
@@ -131,12 +132,12 @@ def _search_all(
     """Search for the capacity of each server, up to an interruption."""
     searches: list[CompletedSearch] = []
     first: FirstReplies | None = None
-    capacity_search.check_servers(experiment, servers, build)
+    capacity_search.check_servers(experiment, servers)
     for server in servers:
-        prepared = capacity_search.prepare(
-            experiment, server, results=request.results, build=build, foreign_load=request.foreign_load
-        )
-        first = first or capacity_search.send_first_requests(experiment, servers, prepared)
+        setup = RunSetup(experiment=experiment, servers=[server], build=build, foreign_load=request.foreign_load)
+        name = f"{CAPACITY}-{server.name}"
+        prepared = preparation.prepare(setup, request.results, name, everyone=servers, first=first)
+        first = prepared.first
         (server,) = first.describe_servers([server])
         replies = first.by_server.get(server.name)
         rate_hz = None if replies is None else replies.rate_hz
@@ -155,7 +156,7 @@ def _search(
     request: ServersRequest,
     experiment: Experiment,
     server: Contestant,
-    prepared: PreparedSearch,
+    prepared: PreparedRun,
     console: Console,
     argv: Sequence[str],
 ) -> CompletedSearch:

@@ -18,7 +18,7 @@ from netdyno.kit.escape import harmless, harmless_lines
 from netdyno.kit.paths import build_dir
 from netdyno.measure.run import interrupts, needed, preparation
 from netdyno.measure.run.hosts import RunSetup
-from netdyno.measure.trial import first_requests, profiled
+from netdyno.measure.trial import profiled
 from netdyno.measure.trial.command import adapt_to_server
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model.base import type_level
@@ -48,30 +48,23 @@ def run(request: ServersRequest) -> int:
     experiment = Experiment(name="profile", question="Where does the time go?", scenarios=(scenario,))
     experiment = own_servers.set_requests(experiment, request.own.requests, servers)
     ready = needed.make(experiment, servers, [], build).servers
-    preparation.check(experiment, ready, build)
-    _, folder = preparation.create_folder(request.results, "profile-" + "-".join(server.name for server in ready)[:100])
-    with preparation.discard_if_refused(folder):
-        context, _ = preparation.set_up(
-            RunSetup(
-                experiment=experiment, servers=ready, build=build, folder=folder, foreign_load=request.foreign_load
-            )
-        )
-        first = first_requests.check(experiment, {server.name: server for server in ready}, context)
-    (scenario,) = first.experiment.scenarios
-    ready = first.describe_servers(ready)
+    setup = RunSetup(experiment=experiment, servers=ready, build=build, foreign_load=request.foreign_load)
+    name = "profile-" + "-".join(server.name for server in ready)[:100]
+    prepared = preparation.prepare(setup, request.results, name)
+    (scenario,) = prepared.first.experiment.scenarios
+    ready = prepared.first.describe_servers(ready)
     output = sys.stderr if request.as_json else sys.stdout
     measured: list[Profile] = []
     try:
         with interrupts.raise_on_signals():
             for number, server in enumerate(ready):
                 print(f"{server.name}: {load_words(scenario)}, twice under perf", file=output, flush=True)
-                task = _build_task(
-                    number, scenario, {}, adapt_to_server(settings(scenario, {}), server), server, context
-                )
-                measured += profiled.profile(task, context)
+                load_settings = adapt_to_server(settings(scenario, {}), server)
+                task = _build_task(number, scenario, {}, load_settings, server, prepared.context)
+                measured += profiled.profile(task, prepared.context)
     except interrupts.Interrupted as signalled:
         return signalled.exit_code
-    return _present_profiles(measured, scenario, folder, request.as_json)
+    return _present_profiles(measured, scenario, prepared.folder, request.as_json)
 
 
 def build_scenario(values: GivenOptions, servers: Sequence[Contestant]) -> Scenario:
@@ -175,10 +168,9 @@ def run_after_trials(
         servers=ready.servers,
         clients=ready.clients,
         build=build,
-        folder=folder,
         foreign_load="count",
     )
-    context, _ = preparation.set_up(setup)
+    context, _ = preparation.set_up(setup, folder)
     named = {server.name: server for server in ready.servers}
     with suppress(interrupts.Interrupted), interrupts.raise_on_signals():
         for scenario in experiment.scenarios:

@@ -103,7 +103,7 @@ class Stage:
             transports.of(contestant), settings(scenario, levels), self._between
         )
 
-    def set_up(self, setup: RunSetup) -> tuple[TrialContext, Environment]:
+    def set_up(self, setup: RunSetup, folder: Path) -> tuple[TrialContext, Environment]:
         """Let every host that is needed build and describe itself. The first host of the load starts the client
         contestants. Raises UserError where a host has other programs, or another commit, than this machine."""
         experiment, servers, clients = setup.experiment, setup.servers, setup.clients
@@ -135,12 +135,12 @@ class Stage:
         self._ground = msgspec.structs.replace(
             self._ground, seed=experiment.seed, foreign_load=setup.foreign_load, pinning=pinning, loads=loads
         )
-        self._progress, self._folder = setup.progress, setup.folder
+        self._progress, self._folder = setup.progress, folder
         context = TrialContext(
             seed=experiment.seed,
             generator=(str(generator),),
             pinning=pinning,
-            folder=setup.folder,
+            folder=folder,
             clients={client.name: client for client in clients},
             foreign_load=setup.foreign_load,
         )

@@ -25,14 +25,13 @@ class GoneError(Exception):
 
 
 class RunSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """The request for the context of a run's trials: what it measures, the build and the folder of the run, and where
-    the progress of a window is reported."""
+    """The request for the context of a run's trials: what it measures, its build, and where the progress of a window is
+    reported."""
 
     experiment: Experiment
     servers: Sequence[Contestant]
     clients: Sequence[Contestant] = ()
     build: Path
-    folder: Path
     progress: Callable[[int, float], None] = ignore_progress
     foreign_load: ForeignLoad
 
@@ -48,8 +47,9 @@ class Hosts(Protocol):
     ) -> str:
         """Return why a cell cannot run on these hosts; empty when it can."""
 
-    def set_up(self, setup: RunSetup) -> tuple[TrialContext, Environment]:
-        """Let every host that is needed build and describe itself. Raises UserError where one cannot take part."""
+    def set_up(self, setup: RunSetup, folder: Path) -> tuple[TrialContext, Environment]:
+        """Let every host that is needed build and describe itself, for trials in a folder. Raises UserError where one
+        cannot take part."""
 
     def warm_ups(
         self, kinds: Sequence[CellKind], scenarios: Mapping[str, Scenario]

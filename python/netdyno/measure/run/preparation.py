@@ -20,7 +20,9 @@ from netdyno.measure.machine import digests, environment, pinning
 from netdyno.measure.machine.links import link_check
 from netdyno.measure.run import needed
 from netdyno.measure.run.hosts import Hosts, RunSetup
+from netdyno.measure.trial import first_requests
 from netdyno.measure.trial.context import TrialContext
+from netdyno.measure.trial.first_requests import FirstReplies
 from netdyno.model import run
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Conditions, Experiment, Scenario
@@ -83,15 +85,51 @@ def _list_effective_settings(scenario: Scenario, cores: Pinning) -> list[Setting
     return effective
 
 
-def set_up(setup: RunSetup, hosts: Hosts | None = None) -> tuple[TrialContext, run.Environment]:
+class PreparedRun(msgspec.Struct, frozen=True):
+    """A run before its first trial: its id and folder, the context of its trials, the environment that they run in, and
+    what the first requests showed."""
+
+    run_id: str
+    folder: Path
+    context: TrialContext
+    facts: run.Environment
+    first: FirstReplies
+
+
+def prepare(
+    setup: RunSetup,
+    results: Path,
+    name: str,
+    hosts: Hosts | None = None,
+    *,
+    everyone: Sequence[Contestant] = (),
+    first: FirstReplies | None = None,
+) -> PreparedRun:
+    """Check a run, create its folder, set up its trials and send its servers the first requests. Of several runs of one
+    experiment, the first checks and asks the servers of all (`everyone`), and the others take its replies (`first`).
+    Raises UserError, and then leaves no folder."""
+    experiment, servers = setup.experiment, everyone or setup.servers
+    servers_by_name = {server.name: server for server in servers}
+    if first is None:
+        check(experiment, servers, setup.build)
+    if hosts is not None:
+        hosts.check(experiment, servers_by_name, {client.name: client for client in setup.clients})
+    run_id, folder = create_folder(results, name)
+    with discard_if_refused(folder):
+        context, facts = set_up(setup, folder, hosts)
+        first = first or first_requests.check(experiment, servers_by_name, context)
+    return PreparedRun(run_id, folder, context, facts, first)
+
+
+def set_up(setup: RunSetup, folder: Path, hosts: Hosts | None = None) -> tuple[TrialContext, run.Environment]:
     """Return the context of a run's trials and the environment that they run in. Measures the links of this machine;
     where there is a `hosts`, its hosts describe themselves instead."""
     if hosts is not None:
-        return hosts.set_up(setup)
+        return hosts.set_up(setup, folder)
     experiment, servers, clients, build = setup.experiment, setup.servers, setup.clients, setup.build
     generator = generator_path(build)
     cores = pinning.choose()
-    links = link_check.check(experiment, cores, setup.folder)
+    links = link_check.check(experiment, cores, folder)
     facts = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": setup.foreign_load}
     tls_layer = tls_layer_path(build) if needed.is_encrypted(experiment) else None
     others = {level: needed.list_level_servers(experiment, servers, level) for level in building.PRESETS}
@@ -107,7 +145,7 @@ def set_up(setup: RunSetup, hosts: Hosts | None = None) -> tuple[TrialContext, r
         seed=experiment.seed,
         generator=(str(generator),),
         pinning=cores,
-        folder=setup.folder,
+        folder=folder,
         clients={client.name: client for client in clients},
         bad_links=links.bad,
         progress=setup.progress,
@@ -143,21 +181,21 @@ def discard_if_refused(folder: Path) -> Iterator[None]:
 
 
 def begin_run(
-    run_id: str,
-    folder: Path,
+    prepared: PreparedRun,
     experiment: Experiment,
-    facts: run.Environment,
     servers: Sequence[Contestant],
     clients: Sequence[Contestant] = (),
+    **facts: str,
 ) -> Run:
-    """Return a run before its first trial, and write its environment into its folder."""
-    write_environment(folder, facts)
+    """Return a run before its first trial, and write its environment, with further `facts`, into its folder."""
+    recorded = prepared.facts | facts
+    write_environment(prepared.folder, recorded)
     return Run(
-        run_id=run_id,
+        run_id=prepared.run_id,
         experiment=experiment,
         started_at=utc_now(),
         finished_at=None,
-        environment=facts,
+        environment=recorded,
         trials=(),
         about=codesize.describe(servers, clients),
     )

@@ -71,11 +71,10 @@ def resume(
             servers=servers,
             clients=clients,
             build=build,
-            folder=path.parent,
             progress=display.throughput,
             foreign_load=_read_foreign_load(run),
         )
-        context, facts = preparation.set_up(setup, hosts)
+        context, facts = preparation.set_up(setup, path.parent, hosts)
         changed_words = [changes.format_change(change) for change in differences.list_decisive(run.environment, facts)]
         if changed_words and not anyway:
             raise UserError(

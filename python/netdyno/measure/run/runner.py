@@ -22,7 +22,7 @@ from netdyno.measure.run.interrupts import Interrupted, raise_on_signals
 from netdyno.measure.run.neighbour_watch import NeighbourWatch
 from netdyno.measure.run.progress import Display, Progress
 from netdyno.measure.run.schedule import Schedule
-from netdyno.measure.trial import first_requests, traced, warm_up
+from netdyno.measure.trial import traced, warm_up
 from netdyno.measure.trial.canary import Canary
 from netdyno.measure.trial.context import Key, TrialContext, key
 from netdyno.measure.trial.prepared import record_skip
@@ -65,29 +65,23 @@ def execute(
     cluster to run on. Raises UserError before the first trial where something cannot work."""
     began_s = time.monotonic()
     begins = datetime.now().astimezone()
-    preparation.check(experiment, servers, build)
-    trace = "never" if hosts else trace
+    setup = RunSetup(
+        experiment=experiment,
+        servers=servers,
+        clients=clients,
+        build=build,
+        progress=display.throughput,
+        foreign_load=foreign_load,
+    )
+    prepared = preparation.prepare(setup, results, experiment.name, hosts)
+    folder, context, first = prepared.folder, prepared.context, prepared.first
     servers_by_name = {server.name: server for server in servers}
-    clients_by_name = {client.name: client for client in clients}
-    if hosts is not None:
-        hosts.check(experiment, servers_by_name, clients_by_name)
-    run_id, folder = preparation.create_folder(results, experiment.name)
-    cells = plan.plan(experiment, plan.choose_twins(experiment, servers_by_name, clients_by_name))
-    with preparation.discard_if_refused(folder):
-        setup = RunSetup(
-            experiment=experiment,
-            servers=servers,
-            clients=clients,
-            build=build,
-            folder=folder,
-            progress=display.throughput,
-            foreign_load=foreign_load,
-        )
-        context, facts = preparation.set_up(setup, hosts)
-        first = first_requests.check(experiment, servers_by_name, context)
-        experiment, servers = first.experiment, first.describe_servers(servers)
-        servers_by_name = {server.name: server for server in servers}
-    run = preparation.begin_run(run_id, folder, experiment, facts | {"trace": trace}, servers, clients)
+    # The cells are those that were requested, whatever the first requests showed.
+    cells = plan.plan(experiment, plan.choose_twins(experiment, servers_by_name, context.clients))
+    experiment, servers = first.experiment, first.describe_servers(servers)
+    servers_by_name = {server.name: server for server in servers}
+    trace = "never" if hosts else trace
+    run = preparation.begin_run(prepared, experiment, servers, clients, trace=trace)
     with write.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.plan_tasks(experiment, servers_by_name, context.clients, trace)
         traces_s = traced.estimate_seconds(to_trace)
@@ -100,7 +94,7 @@ def execute(
         execution = Execution(
             run, cells, servers_by_name, context, canary, stored, display, to_trace, began_s, hosts, [*first.failures]
         )
-        return RunOutcome(run_id, folder, execution.carry_out())
+        return RunOutcome(run.run_id, folder, execution.carry_out())
 
 
 @dataclass
