@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import typer
 from msgspec.structs import replace
@@ -187,8 +188,8 @@ def test_a_server_that_ends_that_early_has_the_answer_all_the_same(
     carried_out = advise._run_experiment
 
     def cut_short(request: advise.AdviseRequest, name: str, *rest: Any) -> Any:
-        done = carried_out(request, name, *rest)
-        return (130, None, done[2]) if name == advise.NEIGHBOURS_NAME else done
+        done, folder = carried_out(request, name, *rest)
+        return (msgspec.structs.replace(done, exit_code=130) if name == advise.NEIGHBOURS_NAME else done), folder
 
     monkeypatch.setattr(advise, "_run_experiment", cut_short)
     assert machine.asks("--time-budget", "20m") == 0

@@ -140,11 +140,10 @@ def _find_example(run: Run) -> Trial | None:
     return next((trial for trial in run.trials if trial.load is not None and trial.scenario in names), None)
 
 
-def derive_advice(run: Run) -> Advice | None:
-    """Return the advice of a run; None where it was to give none."""
+def derive_advice(run: Run, analysis: Analysis) -> Advice | None:
+    """Return the advice of an analysed run; None where it was to give none."""
     if run.experiment.advise is None:
         return None
     (part,) = split(outcomes.judged(run))
-    analysis = analyse(run)
     found = judge_advice.judge(run.experiment.advise, analysis.scenarios[0], part)
     return replace(found, foreign=analysis.machine.foreign_median if analysis.machine else 0.0)

@@ -23,12 +23,11 @@ from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
-from netdyno.model.run import Run
 from netdyno.present.terminal.console import open_for_sentences
 from netdyno.question import experiment, plan, workload
 from netdyno.question.contestants import contestants
 from netdyno.question.workload import Workload
-from netdyno.store import read, schema
+from netdyno.store import read
 from netdyno.verbs import advise_questions, candidates
 from netdyno.verbs import run as run_command
 from netdyno.verbs.own_servers import NO_SERVERS, OwnServers, has_servers
@@ -151,15 +150,15 @@ def answer_from_run(request: AdviseRequest, servers: Sequence[Contestant]) -> Ad
     from netdyno.analysis.analysis import derive_advice
 
     text = workload.write_toml(request.given, [server.name for server in servers], main_s(request))
-    done, measured, folder = _run_experiment(
+    done, folder = _run_experiment(
         request, FILE_NAME, text, servers, lambda parsed: replace(parsed, advise=workload.advise_of(request.given))
     )
-    if measured is None:
+    if done.analysis is None or done.exit_code > 128:
         return done.exit_code
-    advice = derive_advice(measured)
+    advice = derive_advice(done.stored, done.analysis)
     if advice is None or not advice.take:
         return 1
-    answer = AdviceAnswer(advice, measured.run_id, folder)
+    answer = AdviceAnswer(advice, done.stored.run_id, folder)
     if not request.along:
         return answer
     return _measure_neighbours(request, answer, servers, read_budget_s(request) - done.seconds)
@@ -171,9 +170,9 @@ def _run_experiment(
     text: str,
     servers: Sequence[Contestant],
     adapt: Callable[[Experiment], Experiment] = lambda parsed: parsed,
-) -> tuple[run_command.RunResult, Run | None, Path]:
-    """Run the experiment of this text by the ordinary runner; the text stays in the run's folder. Return its result,
-    the run where it came to its end with a figure, and its folder."""
+) -> tuple[run_command.RunResult, Path]:
+    """Run the experiment of this text by the ordinary runner; the text stays in the run's folder. Return its result and
+    its folder."""
     names = [server.name for server in servers]
     with temporary_folder("advise") as temporary:
         path = temporary / name
@@ -195,10 +194,9 @@ def _run_experiment(
                 adapt(parsed), lambda present: [server for server in present if server in names]
             ),
         )
-    folder = request.results / str(done.line["run_id"])
+    folder = request.results / done.stored.run_id
     (folder / name).write_text(text, encoding="utf-8")
-    has_ended = done.exit_code <= 128 and done.analysis is not None
-    return done, read.load(folder / schema.FILE_NAME) if has_ended else None, folder
+    return done, folder
 
 
 def _measure_neighbours(
@@ -220,13 +218,13 @@ def _measure_neighbours(
         factors, (first, *rivals) = chosen
         text = workload.write_neighbours_toml(request.given, factors, (first, *rivals), left_s)
         compared = [server for server in ranked if server.name in (first, *rivals)]
-        _, measured, folder = _run_experiment(request, NEIGHBOURS_NAME, text, compared)
+        done, folder = _run_experiment(request, NEIGHBOURS_NAME, text, compared)
     except UserError as error:  # double of a value may be more than this machine, or an option, allows
         print(f"netdyno: half and double of the values were not measured: {harmless(str(error))}", file=sys.stderr)
         return answer
-    if measured is None:
+    if done.analysis is None or done.exit_code > 128:
         return answer
-    to_keep, parts = workload.advise_of(request.given), split(outcomes.judged(measured))
+    to_keep, parts = workload.advise_of(request.given), split(outcomes.judged(done.stored))
     along = [compare_across_factor(part, to_keep, first, rivals) for part in parts]
     return replace(answer, along=along, neighbours_folder=folder)
 

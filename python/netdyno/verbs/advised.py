@@ -12,7 +12,7 @@ import msgspec
 from netdyno.analysis.advice import covered
 from netdyno.analysis.advice.covered import StoredCell
 from netdyno.analysis.advice.judge_advice import compare_across_factor
-from netdyno.analysis.analysis import derive_advice
+from netdyno.analysis.analysis import analyse, derive_advice
 from netdyno.analysis.compare import differences
 from netdyno.analysis.found.advice import Advice, Along
 from netdyno.analysis.found.compare import Change
@@ -228,7 +228,8 @@ def _judge_place(run: Run, place: StoredCell, request: AdviceRequest) -> Advice 
         return f"without {', '.join(missing[:3])}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''}"
     if few := _explain_short_windows(run.experiment, place, request):
         return few
-    advice = derive_advice(covered.extract_cell(run, place, request.scenario, request.advise, request.names))
+    cell = covered.extract_cell(run, place, request.scenario, request.advise, request.names)
+    advice = derive_advice(cell, analyse(cell))
     if advice is None or not advice.take:
         return "it has no valid trial of this workload"
     return advice if advice.behind is not None or advice.settled or advice.hidden else "it has too few blocks"

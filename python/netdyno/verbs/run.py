@@ -74,11 +74,12 @@ GATE_EXIT_CODES = {"passes": 0, "fails": 1, "open": 3, "unmeasured": 2}
 
 
 class RunResult(msgspec.Struct, frozen=True):
-    """The result of a run: its exit code, its line of JSON, its findings where it has any, and the seconds that it
-    took when nothing had to be built any more."""
+    """The result of a run: its exit code, its line of JSON, the run as stored, its findings where it has any, and the
+    seconds that it took when nothing had to be built any more."""
 
     exit_code: int
     line: dict[str, object]
+    stored: Run
     analysis: Analysis | None
     seconds: float = 0.0
 
@@ -242,6 +243,7 @@ def _conclude_run(outcome: runner.RunOutcome, console: Console) -> RunResult:
             "findings": str(report.with_name(FINDINGS_NAME)) if report else None,
             "trials": counts,
         },
+        stored=stored,
         analysis=analysis,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from netdyno.analysis.analysis import derive_advice
+from netdyno.analysis.analysis import analyse, derive_advice
 from netdyno.analysis.found.advice import Advice
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Advise, Experiment, Scenario
@@ -75,6 +75,6 @@ def made(
 
 
 def advice(run: Run) -> Advice:
-    computed = derive_advice(run)
+    computed = derive_advice(run, analyse(run))
     assert computed is not None
     return computed

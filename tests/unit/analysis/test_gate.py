@@ -311,7 +311,8 @@ def test_margins_are_read_in_per_cent() -> None:
 
 
 def test_a_resumed_gate_ends_with_the_exit_code_of_its_decision(capsys: pytest.CaptureFixture[str]) -> None:
-    worse = analyse(made(9, {"throughput": 0.5}))
-    done = run_command._conclude_gate(run_command.RunResult(exit_code=0, line={}, analysis=worse))
+    worse = made(9, {"throughput": 0.5})
+    result = run_command.RunResult(exit_code=0, line={}, stored=worse, analysis=analyse(worse))
+    done = run_command._conclude_gate(result)
     assert done.exit_code == 1
     assert "The new server is worse" in capsys.readouterr().err

@@ -68,7 +68,7 @@ def test_the_exit_code_says_whether_it_is_too_often(
     control: Control, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     analysis = replace(analysed(made_run()), control=control)
-    done = run.RunResult(exit_code=0, line={"run_id": "r"}, analysis=analysis)
+    done = run.RunResult(exit_code=0, line={"run_id": "r"}, stored=made_run(), analysis=analysis)
     monkeypatch.setattr(run, "carry_out", lambda *_: done)
     assert main(["aa", "--json"]) == code
     assert '"aa": {"comparisons": 40, "judged": ' in capsys.readouterr().out
@@ -79,7 +79,7 @@ def test_no_system_calls_are_traced_where_none_asks_for_them(monkeypatch: pytest
 
     def carry_out(request: run.RunRequest, *_: object) -> run.RunResult:
         requests.append(request)
-        return run.RunResult(exit_code=1, line={}, analysis=None)
+        return run.RunResult(exit_code=1, line={}, stored=made_run(), analysis=None)
 
     monkeypatch.setattr(run, "carry_out", carry_out)
     main(["aa"])
