@@ -22,7 +22,6 @@ from netdyno.measure.run import needed
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
-from netdyno.model.observation import ForeignLoad
 from netdyno.present.terminal.console import open_for_sentences
 from netdyno.question import experiment, plan, workload
 from netdyno.question.contestants import contestants
@@ -30,7 +29,7 @@ from netdyno.question.workload import Workload
 from netdyno.store import read
 from netdyno.verbs import advise_questions, candidates
 from netdyno.verbs import run as run_command
-from netdyno.verbs.own_servers import NO_SERVERS, OwnServers, has_servers
+from netdyno.verbs.own_servers import NO_SERVERS, MeasureRequest, OwnServers, has_servers
 
 if TYPE_CHECKING:  # its statistics are heavy
     from netdyno.analysis.found.advice import Advice, Along
@@ -45,16 +44,13 @@ MOST_COMPARED = 4
 """Contestants that are measured at those values, the recommended one included."""
 
 
-class AdviseRequest(msgspec.Struct, frozen=True, kw_only=True):
+class AdviseRequest(MeasureRequest, frozen=True, kw_only=True):
     """The request. `given`: the workload as far as flags say it; `file` says the rest. `own`: servers of the user's own
     among the candidates. `again`: no stored run is an answer. `along`: half and double of its values are measured
     too. `argv` is the command line that its runs are stored with."""
 
     given: Workload
     file: Path | None
-    results: Path
-    as_json: bool
-    foreign_load: ForeignLoad
     own: OwnServers = NO_SERVERS
     again: bool = False
     along: bool = True
@@ -177,18 +173,9 @@ def _run_experiment(
     with temporary_folder("advise") as temporary:
         path = temporary / name
         path.write_text(text, encoding="utf-8")
-        run_request = run_command.RunRequest(
-            experiment=str(path),
-            given={},
-            results=request.results,
-            as_json=request.as_json,
-            foreign_load=request.foreign_load,
-            trace="never",
-            contestants=tuple(server.name for server in servers if server.own is None),
-            own=request.own,
-        )
+        known_names = tuple(server.name for server in servers if server.own is None)
         done = run_command.carry_out(
-            run_request,
+            run_command.request_untraced(request, str(path), request.own, contestants=known_names),
             request.argv,
             lambda parsed, _servers, _clients: experiment.choose_contestants(
                 adapt(parsed), lambda present: [server for server in present if server in names]

@@ -23,13 +23,12 @@ from netdyno.kit.statistics.block_counts import GATE_LOOKS
 from netdyno.measure.trial.first_requests import ChangedReplyError
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Gate
-from netdyno.model.observation import ForeignLoad
 from netdyno.present.terminal.console import open_for_sentences
 from netdyno.question.contestants import trees
 from netdyno.verbs import own_servers
 from netdyno.verbs import run as run_command
 from netdyno.verbs.flags import GivenOptions
-from netdyno.verbs.own_servers import OwnServers
+from netdyno.verbs.own_servers import MeasureRequest, OwnServers
 from netdyno.verbs.run import RunRequest
 
 if TYPE_CHECKING:  # statistics are heavy, and wait until the trials are over
@@ -49,7 +48,7 @@ LONGEST_TIMEOUT = 1 / 15
 must fit."""
 
 
-class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
+class GateRequest(MeasureRequest, frozen=True, kw_only=True):
     """The request of a gate: either two commands, or a commit `base` that HEAD is compared with. The commit is of a
     repository, with the commands that start and build its server, or of netdyno's own, with a contestant. `repository`
     None means the current folder. `workload` is that of a command's server; margins are as they are written."""
@@ -65,9 +64,6 @@ class GateRequest(msgspec.Struct, frozen=True, kw_only=True):
     workload: str | None
     margins: Sequence[str]
     given: GivenOptions
-    results: Path
-    as_json: bool
-    foreign_load: ForeignLoad
     markdown: Path | None = None
     junit: Path | None = None
     history: Path | None = None
@@ -138,16 +134,8 @@ def _build_own_servers(request: GateRequest, before: str, after: str) -> OwnServ
 
 
 def _build_run_request(request: GateRequest, own: OwnServers, others: tuple[Contestant, ...] = ()) -> RunRequest:
-    return RunRequest(
-        experiment=request.experiment,
-        given={name: value for name, value in request.given.items() if name != "time-budget"},
-        results=request.results,
-        as_json=request.as_json,
-        foreign_load=request.foreign_load,
-        trace="never",
-        own=own,
-        others=others,
-    )
+    given = {name: value for name, value in request.given.items() if name != "time-budget"}
+    return run_command.request_untraced(request, request.experiment, own, given=given, others=others)
 
 
 def decide(run_request: RunRequest, request: GateRequest, argv: Sequence[str]) -> int:

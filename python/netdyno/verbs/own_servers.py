@@ -84,16 +84,22 @@ class OwnServers(msgspec.Struct, frozen=True):
 NO_SERVERS = OwnServers()
 
 
-class ServersRequest(msgspec.Struct, frozen=True, kw_only=True):
+class MeasureRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What each verb that measures is asked: the folder of its runs, whether stdout is for JSON alone, and the rule on
+    trials that shared the machine."""
+
+    results: Path
+    as_json: bool
+    foreign_load: ForeignLoad
+
+
+class ServersRequest(MeasureRequest, frozen=True, kw_only=True):
     """The request of a verb that measures servers: these by name, and the user's own; `given` has a value for each
     option of the verb that has one."""
 
     servers: tuple[str, ...]
     own: OwnServers = NO_SERVERS
     given: GivenOptions
-    results: Path
-    as_json: bool
-    foreign_load: ForeignLoad
 
 
 def describe(given: GivenOptions, workload: str | None = None) -> OwnServers:

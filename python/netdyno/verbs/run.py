@@ -26,7 +26,6 @@ from netdyno.measure.run.progress import Display
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Budget, Experiment
-from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace
 from netdyno.present.terminal.console import Console, open_for_sentences
@@ -37,7 +36,7 @@ from netdyno.store import profiles, read, schema
 from netdyno.store.opening import check_folder
 from netdyno.verbs import own_servers, permission, profile
 from netdyno.verbs.flags import GivenOptions
-from netdyno.verbs.own_servers import NO_SERVERS, OwnServers
+from netdyno.verbs.own_servers import NO_SERVERS, MeasureRequest, OwnServers
 from netdyno.verbs.permission import Given
 
 if TYPE_CHECKING:  # its statistics are heavy
@@ -49,16 +48,13 @@ FINDINGS_NAME = "findings.json"
 """The report's content for programs, in the same folder (protocol/findings.md)."""
 
 
-class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
+class RunRequest(MeasureRequest, frozen=True, kw_only=True):
     """The request of a run; the options in `given` replace those of the experiment."""
 
     experiment: str
     budget: Budget = "normal"
     given: GivenOptions
     contestants: tuple[str, ...] = ()
-    results: Path
-    as_json: bool
-    foreign_load: ForeignLoad
     trace: Trace = "auto"
     own: OwnServers = NO_SERVERS
     others: tuple[Contestant, ...] = ()
@@ -67,6 +63,29 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Whether perf profiles the servers, once the trials are over."""
     cluster: Path | None = None
     """The folder of the hosts to run on."""
+
+
+def request_untraced(
+    request: MeasureRequest,
+    experiment: str,
+    own: OwnServers,
+    *,
+    given: GivenOptions | None = None,
+    contestants: tuple[str, ...] = (),
+    others: tuple[Contestant, ...] = (),
+) -> RunRequest:
+    """Return the request of the run by which another verb answers its question, which no trace of system calls does."""
+    return RunRequest(
+        experiment=experiment,
+        given=given or {},
+        contestants=contestants,
+        results=request.results,
+        as_json=request.as_json,
+        foreign_load=request.foreign_load,
+        trace="never",
+        own=own,
+        others=others,
+    )
 
 
 GATE_EXIT_CODES = {"passes": 0, "fails": 1, "open": 3, "unmeasured": 2}

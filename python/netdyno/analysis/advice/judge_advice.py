@@ -61,7 +61,7 @@ def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials) -> A
         hidden=hidden,
         blocks=part.blocks,
         left_out=tuple(_list_left_out(part, able, findings.comparisons, findings.better)),
-        settled=bool(take) and (not able or _is_settled(kept, take[0], worst, read_margin(findings.scenario))),
+        settled=bool(take) and _is_settled(kept, able, take[0], worst, read_margin(findings.scenario)),
     )
 
 
@@ -74,8 +74,6 @@ def select_remaining(advise: Advise, part: ScenarioTrials) -> tuple[str, ...]:
     kept = check_objective(advise, part)
     sound = _list_sound(part)
     rivals = [name for name in sound if _may_meet(kept, name)]
-    if not rivals:
-        return ()
     metric = part.scenario.metric
     share = divide_level(advise)
     family = axes.compare_contestants({metric: collect_metric(part.ranked, metric)}, [sound], share)[metric]
@@ -84,11 +82,8 @@ def select_remaining(advise: Advise, part: ScenarioTrials) -> tuple[str, ...]:
     left = [name for name in rivals if name in running and not _is_beaten(name, shown, family, direction)]
     first, _ = axes.order(shown or left, family, direction)
     best = next(iter(first), None)
-    if best is not None:
-        worst = _compute_deficit_bound(best, rivals, family, direction, share)
-        if _is_settled(kept, best, worst, read_margin(part.scenario)):
-            return ()
-    return tuple(left)
+    worst = None if best is None else _compute_deficit_bound(best, rivals, family, direction, share)
+    return () if _is_settled(kept, rivals, best, worst, read_margin(part.scenario)) else tuple(left)
 
 
 def _list_running(part: ScenarioTrials) -> tuple[str, ...]:
@@ -267,8 +262,15 @@ def _is_beaten(name: str, rivals: Sequence[str], family: Sequence[Comparison], d
     return any(comparison.different and (comparison.ratio > 1) == (direction == "higher") for comparison in compared)
 
 
-def _is_settled(kept: Sequence[Kept], first: str, worst: float | None, margin: float) -> bool:
-    return (not kept or _find_outcome(kept, first) != "open") and worst is not None and worst <= margin
+def _is_settled(
+    kept: Sequence[Kept], able: Sequence[str], best: str | None, worst: float | None, margin: float
+) -> bool:
+    """Whether more blocks cannot change the answer: none is `able` to meet the objective, or the outcome of the `best`
+    is known and no rival is better by more than the margin (`worst`: by which factor one may be)."""
+    if not able:
+        return True
+    is_known = best is not None and (not kept or _find_outcome(kept, best) != "open")
+    return is_known and worst is not None and worst <= margin
 
 
 def compare_across_factor(part: ScenarioTrials, advise: Advise, first: str, rivals: Sequence[str]) -> Along:

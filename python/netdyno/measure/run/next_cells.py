@@ -85,19 +85,22 @@ def search_capacity(bounds: CapacityPlan, so_far: SoFar) -> Iterator[Proposal]:
     objective, trials = parse_objective(scenario.objective, "objective"), so_far.run.trials
     results = [(float(trial.levels[RATE]), judge(trial, objective, scenario).outcome) for trial in trials]
     first = 1 + max((number for number, (_, outcome) in enumerate(results) if outcome != "disturbed"), default=-1)
-    # The search gives up after few disturbed trials, so those that a run would retry do not count.
-    counted = sum(
-        (trial.block, trial.position) not in so_far.lost and not is_worth_retrying(trials[first : number + 1])
-        for number, trial in enumerate(trials)
-        if number >= first
-    )
-    search = follow(bounds, results, counted)
+    search = follow(bounds, results, _count_hopeless(trials[first:], so_far.lost))
     if search is not None and (rate_hz := search.choose_rate()) is not None:
         rate = to_level(rate_hz)
         block = 1 + sum(trial.levels[RATE] == rate for trial in trials)
         kind = CellKind(scenario.name, scenario.contestants[0], {RATE: rate})
         cell = Cell(block=block, position=len(trials), **kind._asdict())
         yield Proposal(cells=(cell,), experiment=add_rate(so_far.run.experiment, rate, block))
+
+
+def _count_hopeless(disturbed: Sequence[Trial], lost: Collection[tuple[int, int]]) -> int:
+    """Count those of a row of disturbed trials that a run would not retry, without those that a neighbour may have
+    cost: after few of these a search gives up."""
+    return sum(
+        (trial.block, trial.position) not in lost and not is_worth_retrying(disturbed[:number])
+        for number, trial in enumerate(disturbed, 1)
+    )
 
 
 def pursue_flips(so_far: SoFar) -> Iterator[Proposal]:
