@@ -49,7 +49,7 @@ def analyse(run: Run) -> Analysis:
         derive_findings(
             part,
             ending,
-            looks.halve_level(level) if part.scenario.name in experiment.looked_again else level,
+            looks.FURTHER.divide_level(level) if part.scenario.name in experiment.looked_again else level,
             tuple(flip for flip in flips if flip.question == part.scenario.name),
         )
         for part, ending in zip(parts, endings, strict=True)

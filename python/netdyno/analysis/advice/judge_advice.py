@@ -36,7 +36,7 @@ THROUGHPUT = "throughput"
 
 def divide_level(advise: Advise) -> float:
     """Return the ranking's share of the level at each look; an objective has as much again."""
-    return looks.divide_level(stats.LEVEL, ADVICE_LOOKS, at_end=True) / (2 if advise.objective else 1)
+    return looks.ADVICE.divide_level(stats.LEVEL) / (2 if advise.objective else 1)
 
 
 def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials) -> Advice:
@@ -83,7 +83,8 @@ def select_remaining(advise: Advise, part: ScenarioTrials) -> tuple[str, ...]:
     first, _ = axes.order(shown or left, family, direction)
     best = next(iter(first), None)
     worst = None if best is None else _compute_deficit_bound(best, rivals, family, direction, share)
-    return () if _is_settled(kept, rivals, best, worst, read_margin(part.scenario)) else tuple(left)
+    settled = _is_settled(kept, rivals, best, worst, read_margin(part.scenario))
+    return () if looks.ADVICE.has_ended([settled]) else tuple(left)
 
 
 def _list_running(part: ScenarioTrials) -> tuple[str, ...]:

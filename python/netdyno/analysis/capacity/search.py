@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from netdyno.analysis.found.capacity import Answer, At
+from netdyno.kit.statistics import looks
 from netdyno.model.experiment import CapacityPlan
 
 SearchOutcome = Literal["held", "failed", "generator", "disturbed", "broken"]
@@ -50,17 +51,30 @@ def follow(plan: CapacityPlan, trials: Iterable[tuple[float, SearchOutcome]], di
 
 @dataclass
 class Tally:
-    """The trials at one rate. `silent` are those in a row that said nothing of the server."""
+    """The trials at one rate: the outcomes of those that said something of the server, and the number of those in a row
+    that did not (`silent`)."""
 
-    held: int = 0
-    failed: int = 0
+    outcomes: list[SearchOutcome] = field(default_factory=list)
     silent: int = 0
     closed: bool = False
     """The generator cannot offer this rate."""
 
     @property
+    def held(self) -> int:
+        return self.outcomes.count("held")
+
+    @property
+    def failed(self) -> int:
+        return self.outcomes.count("failed")
+
+    @property
     def measured(self) -> int:
-        return self.held + self.failed
+        return len(self.outcomes)
+
+    def is_sure(self, needed: int) -> bool:
+        """Whether enough trials have the same outcome."""
+        at_rate = looks.count_trials(needed)
+        return any(at_rate.has_ended(outcome == same for outcome in self.outcomes) for same in ("held", "failed"))
 
     @property
     def holds(self) -> bool:
@@ -125,16 +139,14 @@ class Search:
             raise ValueError("no rate was requested")
         step, self._pending_step = self._pending_step, None
         tally = self.tallies.setdefault(step, Tally())
-        if outcome == "held":
-            tally.held += 1
-            tally.silent = 0
-        elif outcome == "failed":
-            tally.failed += 1
-            tally.silent = 0
-        else:
-            tally.silent += 1
-            if tally.silent >= MOST_RETRIES:
-                self._give_up(step, tally, outcome)
+        match outcome:
+            case "held" | "failed":
+                tally.outcomes.append(outcome)
+                tally.silent = 0
+            case _:
+                tally.silent += 1
+                if tally.silent >= MOST_RETRIES:
+                    self._give_up(step, tally, outcome)
 
     def _give_up(self, step: int, tally: Tally, outcome: Literal["generator", "disturbed", "broken"]) -> None:
         """Close a rate beyond the generator's limit, which is a bound like the server's; else end the search: a machine
@@ -181,7 +193,7 @@ class Search:
 
     def _repeat_until_sure(self, steps: Iterable[int], answer: Answer) -> int | None:
         """Return the step with the fewest trials that is not sure yet; set the answer when all are."""
-        unsure = [step for step in steps if max(self.tallies[step].held, self.tallies[step].failed) < self.plan.needed]
+        unsure = [step for step in steps if not self.tallies[step].is_sure(self.plan.needed)]
         if unsure:
             return min(unsure, key=lambda step: self.tallies[step].measured)
         self.answer = answer

@@ -88,7 +88,9 @@ def _may_change(gate: Gate, parts: Sequence[ScenarioTrials], lines: Sequence[Gat
         for part in parts
     )
     were_tried = all(_was_tried(part, name) for part in parts for name in names)
-    may_close = any(line.outcome == "open" and line.blocks < GATE_LOOKS[-1] for line in lines)
+    may_close = any(
+        not looks.GATE.has_ended([line.outcome != "open"]) and line.blocks < GATE_LOOKS[-1] for line in lines
+    )
     return were_tried and not have_failed and may_close
 
 
@@ -131,7 +133,7 @@ def _judge_line(
     figures = collect_metric(part.ranked, metric)
     before, after = (figures.get(name, {}) for name in (gate.before, gate.after))
     pairs = stats.pair(after, before)
-    interval = looks.held(pairs, level)
+    interval = looks.GATE.hold(pairs, level)
     margin = gate.margins[metric]
     shared = stats.counted(before.keys() & after.keys())
     judged = _judge_faults(gate, part, metric, faulty) or decide_outcome(interval, margin, METRICS[metric].better)

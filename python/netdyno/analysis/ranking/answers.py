@@ -159,7 +159,7 @@ def _count_blocks_needed(basis: Basis, decision: Decision) -> dict[str, int]:
     for rival in rivals:
         if (comparison := find_comparison(first, rival, basis.family)) is None:
             continue
-        needed = stats.blocks_to_settle(comparison, margin, looks.halve_level(basis.level), rival_count)
+        needed = stats.blocks_to_settle(comparison, margin, looks.FURTHER.divide_level(basis.level), rival_count)
         if needed is None:
             return {}
         more[rival] = max(0, needed - comparison.blocks)

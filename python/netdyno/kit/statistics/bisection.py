@@ -102,7 +102,7 @@ def bisect(
 def _compute_point(place: float, by_block: Mapping[int, float], level: float) -> LevelContrast:
     pairs = _to_pairs(by_block)
     mean = sum(by_block.values()) / len(by_block) if by_block else math.nan
-    interval = looks.held(pairs, level, FLIP_LOOKS)
+    interval = looks.FLIP.hold(pairs, level)
     side: Side = 0 if interval is None else 1 if interval.low > 0 else -1 if interval.high < 0 else 0
     return LevelContrast(place, len(by_block), mean, interval, side)
 
@@ -114,7 +114,8 @@ def _to_pairs(by_block: Mapping[int, float]) -> Pairs:
 def _is_over(point: LevelContrast, tried: int, bounds: Bounds) -> bool:
     """Whether a level is measured no more: its side is proven, it has all its blocks, or so many blocks gave no
     contrast that none is to be expected."""
-    return point.side != 0 or tried >= bounds.most or (point.blocks == 0 and tried >= FEWEST_BLOCKS)
+    has_ended = looks.FLIP.has_ended([point.side != 0])
+    return has_ended or tried >= bounds.most or (point.blocks == 0 and tried >= FEWEST_BLOCKS)
 
 
 def _find_crossing(bracket: Sequence[LevelContrast]) -> Crossing:
@@ -158,4 +159,4 @@ def _is_narrow(bracket: Sequence[LevelContrast], bounds: Bounds, between: Betwee
 def _estimate_needed_blocks(by_block: Mapping[int, float], level: float) -> int | None:
     if len(by_block) < FEWEST_BLOCKS:
         return None
-    return stats.blocks_to_leave_out(_to_pairs(by_block), 0.0, looks.divide_level(level, FLIP_LOOKS))
+    return stats.blocks_to_leave_out(_to_pairs(by_block), 0.0, looks.FLIP.divide_level(level))

@@ -1,11 +1,10 @@
 """The rule by which a comparison has enough blocks: its interval is narrow, and has been for a while. Pure functions of
 numbers.
 
-The rule sees the width of an interval and never its place, so it cannot wait for a difference to appear. Two conditions
-keep its results honest; docs/adr/adaptive-precision.md has the simulations (f228f508:bench/adaptive_precision.py).
+The rule sees the width of an interval and never its place. Two conditions keep its results honest;
+docs/adr/adaptive-precision.md has the simulations (f228f508:bench/adaptive_precision.py).
 
-* The interval must be narrow at LOOKS looks in succession. The first narrow one is narrow by luck more often than not:
-  it holds the truth in 90% of the runs and not in 95%.
+* The interval must be narrow at several looks in succession (looks.py).
 * Unless a difference is beyond doubt, the interval that the same values would have about a mean of 0 must be narrow
   too. It depends on the sizes of the blocks' values and not on their signs, so a run of equal signs, which the test
   takes for a difference, cannot end the blocks."""
@@ -16,8 +15,7 @@ import math
 
 import numpy as np
 
-from netdyno.kit.statistics import stats
-from netdyno.kit.statistics.block_counts import EARLIEST_END, LOOKS
+from netdyno.kit.statistics import looks, stats
 from netdyno.kit.statistics.stats import Floats, Pairs
 
 CLEAR = 2.0
@@ -37,18 +35,13 @@ def is_clear(pairs: Pairs, half_width: float) -> bool:
 
 
 def settled(pairs: Pairs, requested: float) -> bool:
-    """Whether the interval was no wider than `requested` (a half width as of `half_width`) at each of the last looks.
-    One look follows each block of the comparison."""
+    """Whether the interval was no wider than `requested` (a half width as of `half_width`) at enough looks in
+    succession. One look follows each block of the comparison."""
     blocks = np.unique(pairs.blocks)
-    if len(blocks) < EARLIEST_END:
-        return False
-    return all(is_narrow(up_to(pairs, int(block)), requested) for block in blocks[: -LOOKS - 1 : -1])
-
-
-def up_to(pairs: Pairs, block: int) -> Pairs:
-    """Return the pairs as they were after a block."""
-    seen = pairs.blocks <= block
-    return Pairs(pairs.blocks[seen], pairs.levels[seen], pairs.log_ratios[seen])
+    return looks.PRECISION.has_ended(
+        is_narrow(looks.up_to(pairs, int(blocks[count - 1])), requested)
+        for count in reversed(looks.PRECISION.list_taken(len(blocks)))
+    )
 
 
 def is_narrow(pairs: Pairs, requested: float) -> bool:

@@ -1,8 +1,8 @@
 """The cells that come after those so far: what each question of a run still needs. One function a question.
 
 Each judges the run after a block and proposes what to measure next, the best first. A run ends when its question
-proposes nothing, or nothing that its time allows (schedule.py). Which looks count is in kit/statistics/block_counts.py;
-the analysis of the stored run decides by the same rules."""
+proposes nothing, or nothing that its time allows (schedule.py). kit/statistics/looks.py has the looks of every
+question and the rule that ends it; the analysis of the stored run decides by the same."""
 
 from __future__ import annotations
 

@@ -21,24 +21,24 @@ def drawn(blocks: int, seed: int = 1, mean: float = 0.0) -> Floats:
 
 def test_there_is_a_look_at_each_number_of_blocks_that_was_fixed_and_at_no_other() -> None:
     for blocks in (5, 6, 8, 9, 30, 300):
-        intervals = list(looks.take_looks(pairs(drawn(blocks)), 0.05))
+        intervals = list(looks.GATE.take(pairs(drawn(blocks)), 0.05))
         assert len(intervals) == sum(count <= blocks for count in GATE_LOOKS)
-    between = [looks.held(pairs(drawn(20)[:blocks]), 0.05) for blocks in (13, 14, 19, 20)]
+    between = [looks.GATE.hold(pairs(drawn(20)[:blocks]), 0.05) for blocks in (13, 14, 19, 20)]
     assert between[0] == between[1] == between[2] != between[3]
 
 
 def test_a_look_is_the_interval_of_its_blocks_with_its_share_of_the_level() -> None:
-    *_, last = looks.take_looks(pairs(drawn(13)), 0.05)
+    *_, last = looks.GATE.take(pairs(drawn(13)), 0.05)
     share = 0.05 / len(GATE_LOOKS)
     assert last == stats.mean_interval(pairs(drawn(13)), share)
 
 
 def test_what_is_left_is_within_every_look_unless_they_contradict_each_other() -> None:
-    several = list(looks.take_looks(pairs(drawn(30)), 0.05))
-    left = looks.held(pairs(drawn(30)), 0.05)
+    several = list(looks.GATE.take(pairs(drawn(30)), 0.05))
+    left = looks.GATE.hold(pairs(drawn(30)), 0.05)
     assert left == Interval(max(look.low for look in several), min(look.high for look in several))
     moved = np.concatenate([drawn(6) / 100, drawn(7, mean=3.0)])
-    assert looks.held(pairs(moved), 0.05) == list(looks.take_looks(pairs(moved), 0.05))[-1]
+    assert looks.GATE.hold(pairs(moved), 0.05) == list(looks.GATE.take(pairs(moved), 0.05))[-1]
 
 
 def test_a_server_that_ends_at_the_look_that_suits_gets_an_interval_without_the_truth_in_few_of_the_runs() -> None:
@@ -46,7 +46,7 @@ def test_a_server_that_ends_at_the_look_that_suits_gets_an_interval_without_the_
     level, runs, missed, of_one = 0.2, 400, 0, 0
     for _ in range(runs):
         ratios = pairs(random.normal(0, 0.1, size=68))
-        missed += any(not look.low <= 0 <= look.high for look in looks.take_looks(ratios, level))
+        missed += any(not look.low <= 0 <= look.high for look in looks.GATE.take(ratios, level))
         of_one += any(
             not interval.low <= 0 <= interval.high
             for count in GATE_LOOKS[:7]
@@ -54,6 +54,35 @@ def test_a_server_that_ends_at_the_look_that_suits_gets_an_interval_without_the_
         )
     assert missed / runs <= level
     assert of_one / runs > 1.5 * level, "an interval that is made for one look"
+
+
+def test_the_looks_of_a_question_share_its_level_and_no_more() -> None:
+    for question, number in ((looks.GATE, 10), (looks.FLIP, 5), (looks.ADVICE, 7 + 1), (looks.FURTHER, 2)):
+        assert question.divide_level(0.05) == 0.05 / number
+    shares = [looks.FAULTS.divide_level(0.05, number) for number in range(1000)]
+    assert shares[0] == shares[1] / 0.5 == 0.025
+    assert sum(shares) == pytest.approx(0.05, rel=0.01)
+    assert sum(shares) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("question", "decisions", "ends"),
+    [
+        (looks.GATE, [True], True),
+        (looks.GATE, [False, True], False),
+        (looks.FAULTS, [False, True, False], True),
+        (looks.PRECISION, [True] * 8, True),
+        (looks.PRECISION, [True] * 7 + [False] + [True] * 8, False),
+        (looks.PRECISION, [True] * 7, False),
+        (looks.count_trials(3), [True, False, True, False, True], True),
+        (looks.count_trials(3), [True, False, True, False], False),
+    ],
+)
+def test_a_question_ends_when_enough_of_its_looks_decide_it(
+    question: looks.Looks, decisions: list[bool], *, ends: bool
+) -> None:
+    """The last look comes first."""
+    assert question.has_ended(decisions) is ends
 
 
 def list_events(events: int, blocks: int, first: int = 0) -> list[bool]:
