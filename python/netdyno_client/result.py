@@ -8,6 +8,7 @@ from pathlib import Path
 
 from netdyno.kit.statistics.histogram import Histogram
 from netdyno.model.load_result import (
+    PERCENTILES,
     Audit,
     Bytes,
     ClientReport,
@@ -20,6 +21,7 @@ from netdyno.model.load_result import (
     LoadResult,
     Messages,
     Requests,
+    name_percentile,
 )
 from netdyno_client.journal import Failure, Journal
 from netdyno_client.plan import ClientPlan
@@ -245,7 +247,7 @@ def format_summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag
         "",
         f"{requests.per_second:.1f} messages/s: {requests.completed} answered in {result.plan.duration_s:g} s; {due}",
         "",
-        f"{'':<14}{'p50':>11}{'p90':>11}{'p99':>11}{'p99.9':>11}{'max':>11}{'mean':>11}",
+        " " * 14 + "".join(f"{name:>11}" for name in (*map(name_percentile, PERCENTILES), "max", "mean")),
         _format_row("response*", result.latency.response_ns),
         _format_row("service", result.latency.service_ns),
         _format_row("connect", result.connect_ns),
@@ -267,7 +269,7 @@ def format_summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag
 def _format_row(name: str, times: Distribution) -> str:
     if times.count == 0:
         return f"{name:<14}{'none':>11}"
-    figures = (times.p50, times.p90, times.p99, times.p999, times.max, times.mean)
+    figures = (*map(times.find_percentile, PERCENTILES), times.max, times.mean)
     return f"{name:<14}" + "".join(f"{_format_time(figure):>11}" for figure in figures)
 
 

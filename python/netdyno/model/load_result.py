@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -17,8 +18,12 @@ ReplyClock = Literal["kernel", "generator"]
 Start = Literal["together", "at-once"]
 """The moment from which a client sends: when all connects have ended, or as soon as it is connected."""
 
+PERCENTILES: Mapping[float, str] = {50: "p50", 90: "p90", 99: "p99", 99.9: "p999"}
+"""The percentiles that a result has (lib/measure/distribution.hpp), and their fields. Metrics, columns and rows follow
+from this. The field of a new one is `Whole | None = None`: older results do not have it."""
 
-class Distribution(Frozen):
+
+class Distribution(Frozen, kw_only=True):
     """One HDR histogram with the figures read most often. Empty histograms have count 0 and zeros."""
 
     count: Whole
@@ -30,20 +35,26 @@ class Distribution(Frozen):
     max: Whole
     histogram: str
 
+    def find_percentile(self, percent: float) -> float:
+        """Return the value (ns) that this many percent do not exceed: from the field, or else the histogram."""
+        value = getattr(self, PERCENTILES.get(percent, ""), None)
+        if value is not None:
+            return float(value)
+        from netdyno.kit.statistics import hdr  # with numpy, which reading an experiment does not need
+
+        return hdr.percentile(hdr.decode(self.histogram), percent)
+
+
+def name_percentile(percent: float) -> str:
+    """Return the name of a percentile of the response time, as metrics and objectives have it: "p99.9"."""
+    return f"p{percent:g}"
+
 
 def summarise(histogram: Histogram, mean: float) -> Distribution:
     """Return a histogram as it stands in a result; `mean` is that of the values before they were rounded."""
-    p50, p90, p99, p999, largest = histogram.percentiles(50, 90, 99, 99.9, 100)
-    return Distribution(
-        count=histogram.count,
-        mean=mean,
-        p50=p50,
-        p90=p90,
-        p99=p99,
-        p999=p999,
-        max=largest,
-        histogram=histogram.encode(),
-    )
+    *values, largest = histogram.percentiles(*PERCENTILES, 100)
+    figures = dict(zip(PERCENTILES.values(), values, strict=True))
+    return Distribution(count=histogram.count, mean=mean, max=largest, histogram=histogram.encode(), **figures)
 
 
 class Latency(Frozen, kw_only=True):

@@ -13,7 +13,17 @@ import msgspec
 from netdyno.kit import quantities
 from netdyno.model import burst, outcomes, transports
 from netdyno.model.contestant import CodeSize
-from netdyno.model.load_result import Bytes, Chunks, Distribution, LoadResult, Messages, Tls, WriteOnly
+from netdyno.model.load_result import (
+    PERCENTILES,
+    Bytes,
+    Chunks,
+    Distribution,
+    LoadResult,
+    Messages,
+    Tls,
+    WriteOnly,
+    name_percentile,
+)
 from netdyno.model.observation import QuotaUse, ServerObservation, Starting
 from netdyno.model.outcomes import rate_kept
 from netdyno.model.transports import SERVER_ADDRESS
@@ -334,31 +344,23 @@ def _read_server_tick_lag(trial: Trial, _: LoadResult) -> Distribution | None:
     return trial.server.tick_lag_ns if trial.server is not None else None
 
 
-_READ_PERCENTILE: Mapping[float, Callable[[Distribution], float]] = {
-    50: lambda times: float(times.p50),
-    90: lambda times: float(times.p90),
-    99: lambda times: float(times.p99),
-    99.9: lambda times: float(times.p999),
-}
+def _declare_response_time(percent: float) -> Metric:
+    metric = _declare_latency("response", percent, lambda _, load: load.latency.response_ns)
+    short = name_percentile(percent) if percent in (50, 99) else ""
+    return msgspec.structs.replace(metric, short=short, at_limit="at_most", claimed=percent <= 99)
 
 
-def _declare_response_time(title: str, percent: float, short: str = "", *, claimed: bool = False) -> Metric:
-    metric = _declare_latency(title, percent, lambda _, load: load.latency.response_ns)
-    return msgspec.structs.replace(metric, short=short, at_limit="at_most", claimed=claimed)
+def _declare_service_time(percent: float) -> Metric:
+    return _declare_latency("service", percent, lambda _, load: load.latency.service_ns)
 
 
-def _declare_service_time(title: str, percent: float) -> Metric:
-    return _declare_latency(title, percent, lambda _, load: load.latency.service_ns)
-
-
-def _declare_latency(title: str, percent: float, times: Callable[[Trial, LoadResult], Distribution]) -> Metric:
+def _declare_latency(kind: str, percent: float, times: Callable[[Trial, LoadResult], Distribution]) -> Metric:
     """Declare a percentile of times. It is None where no message of the window was answered: the time is unknown then,
     and 0 would be the best."""
-    read = _READ_PERCENTILE[percent]
     return Metric(
-        title,
+        f"{'median' if percent == 50 else f'{percent:g}th-percentile'} {kind} time",
         TIME,
-        lambda trial, load: read(times(trial, load)) if times(trial, load).count else None,
+        lambda trial, load: times(trial, load).find_percentile(percent) if times(trial, load).count else None,
         percentile=Percentile(percent, times),
         of_cells=True,
         latency=True,
@@ -370,11 +372,10 @@ def _declare_lag(
 ) -> Metric:
     """Declare a percentile of a time that is part of a latency, or beside it. `ranked`: its short heading, if servers
     are ranked by it."""
-    read = _READ_PERCENTILE[percent]
     return Metric(
         title,
         TIME,
-        lambda trial, load: None if (lag := distribution(trial, load)) is None else read(lag),
+        lambda trial, load: None if (lag := distribution(trial, load)) is None else lag.find_percentile(percent),
         percentile=Percentile(percent, distribution, has_interval=bool(ranked)),
         of_cells=True,
         short=ranked,
@@ -480,14 +481,8 @@ METRICS: Mapping[str, Metric] = {
         at_limit="at_most",
         claimed=True,
     ),
-    "p50": _declare_response_time("median response time", 50, short="p50", claimed=True),
-    "p90": _declare_response_time("90th-percentile response time", 90, claimed=True),
-    "p99": _declare_response_time("99th-percentile response time", 99, short="p99", claimed=True),
-    "p99.9": _declare_response_time("99.9th-percentile response time", 99.9),
-    "service-p50": _declare_service_time("median service time", 50),
-    "service-p90": _declare_service_time("90th-percentile service time", 90),
-    "service-p99": _declare_service_time("99th-percentile service time", 99),
-    "service-p99.9": _declare_service_time("99.9th-percentile service time", 99.9),
+    **{name_percentile(percent): _declare_response_time(percent) for percent in PERCENTILES},
+    **{f"service-{name_percentile(percent)}": _declare_service_time(percent) for percent in PERCENTILES},
     # A variation of delay is a time (RFC 3393).
     "jitter": Metric(
         "99th percentile less the median of the response time",

@@ -12,7 +12,7 @@ import msgspec
 from netdyno.kit import quantities
 from netdyno.kit.errors import UserError, did_you_mean
 from netdyno.kit.units import format_duration, parse_duration
-from netdyno.model.load_result import LoadResult
+from netdyno.model.load_result import PERCENTILES, LoadResult, name_percentile
 
 MEAN, LOST = "mean", "lost"
 _FORM = "such as 'p99<5ms', 'p99.9<20ms', 'mean<1ms' or 'lost<0.1%', several joined by a comma"
@@ -20,8 +20,6 @@ _TERM = re.compile(r"\s*([A-Za-z][\w.]*)\s*<\s*([\w.]+%?)\s*")
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
 _UNIT = re.compile(r"(?<=\d)([a-z]+)$")
-_STORED = {50.0: "p50", 90.0: "p90", 99.0: "p99", 99.9: "p999"}
-"""The percentiles that a result stores, with the name of their field; any other is read from its histogram."""
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -44,14 +42,7 @@ class Term(msgspec.Struct, frozen=True):
         response = load.latency.response_ns
         if not response.count:
             return float("nan")
-        percent = self.percent
-        if percent is None:
-            return response.mean
-        if percent in _STORED:
-            return float(getattr(response, _STORED[percent]))
-        from netdyno.kit.statistics import hdr  # with numpy, which reading an experiment does not need
-
-        return hdr.percentile(hdr.decode(response.histogram), percent)
+        return response.mean if self.percent is None else response.find_percentile(self.percent)
 
     def speak(self, value: float) -> str:
         return quantities.share(value) if self.name == LOST else quantities.duration(value)
@@ -115,7 +106,7 @@ def _parse_term(text: str, where: str) -> Term:
         return Term(name, _parse_share(limit, where))
     percentile = _PERCENTILE.fullmatch(name)
     if percentile is None and name != MEAN:
-        hint = did_you_mean(name, (MEAN, LOST, "p50", "p90", "p99", "p99.9"))
+        hint = did_you_mean(name, (MEAN, LOST, *map(name_percentile, PERCENTILES)))
         raise UserError(f"{where}: unknown figure {name!r}{hint}")
     if percentile is not None and float(percentile[1]) == 0:
         raise UserError(f"{where}: {name!r} is no percentile; it lies above 0 and below 100")

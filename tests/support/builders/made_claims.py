@@ -17,7 +17,7 @@ from netdyno.model import burst
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations
-from netdyno.model.load_result import Distribution, LoadResult, WriteOnly
+from netdyno.model.load_result import PERCENTILES, Distribution, LoadResult, WriteOnly
 from netdyno.model.metrics import METRICS
 from netdyno.model.observation import CanaryReading, CanaryReadings, QuotaUse, ServerObservation
 from netdyno.model.run import Environment, Run
@@ -263,7 +263,7 @@ def _load(load: LoadResult, metric: str, figure: float) -> LoadResult:
         case "connection-spread":
             means = distribution(100, 1_000_000)
             return replace(load, connection_mean_ns=_with(means, "p99", figure * means.p50))
-        case "mean" | "p50" | "p90" | "p99":
+        case _ if metric in {"mean", *PERCENTILES.values()}:
             return replace(load, latency=replace(load.latency, response_ns=_with(response, metric, figure)))
     return load
 

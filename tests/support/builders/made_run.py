@@ -21,6 +21,7 @@ from netdyno.model.base import type_level
 from netdyno.model.contestant import About, CodeSize
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.load_result import (
+    PERCENTILES,
     Audit,
     Bytes,
     ClientReport,
@@ -107,16 +108,13 @@ def distribution(median_ns: float, sigma: float, count: int) -> Distribution:
             histogram.record_value(max(1, int(median_ns * math.exp(sigma * normal.inv_cdf((low + high) / 2)))), times)
     text = histogram.encode().decode()
     decoded = hdr.decode(text)  # its own percentiles walk every bucket in Python: too slow for hundreds of trials
-    p50, p90, p99, p999, top = (int(hdr.percentile(decoded, percent)) for percent in (50, 90, 99, 99.9, 100))
+    *values, largest = map(int, hdr.curve(decoded, (*PERCENTILES, 100)))
     return Distribution(
         count=decoded.count,
         mean=float(decoded.counts @ decoded.highest) / decoded.count,
-        p50=p50,
-        p90=p90,
-        p99=p99,
-        p999=p999,
-        max=top,
+        max=largest,
         histogram=text,
+        **dict(zip(PERCENTILES.values(), values, strict=True)),
     )
 
 

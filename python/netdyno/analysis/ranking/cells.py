@@ -16,12 +16,10 @@ from netdyno.analysis.found.cells import CellFigures, Estimate, Loss, Series
 from netdyno.kit.statistics import hdr, stats
 from netdyno.kit.statistics.stats import Floats, Interval
 from netdyno.model import transports
-from netdyno.model.load_result import LoadResult
+from netdyno.model.load_result import PERCENTILES, LoadResult
 from netdyno.model.metrics import METRICS, Metric, Percentile, TrialWithLoad
 
 NS_PER_S = 1e9
-PERCENTS = (50.0, 90.0, 99.0, 99.9)
-"""The percentiles that are read from one merged histogram at once."""
 BEYOND_LAST_POINT = 10
 """A percentile is drawn only while this many messages lie beyond it."""
 
@@ -104,13 +102,13 @@ def _merge_percentiles(histograms: tuple[str, ...], seed: int) -> Mapping[float,
     highest, rows = hdr.align([hdr.decode(text) for text in histograms])
 
     def merged(drawn: Floats) -> Floats:
-        return hdr.percentiles(highest, rows, PERCENTS, drawn)
+        return hdr.percentiles(highest, rows, tuple(PERCENTILES), drawn)
 
     values = merged(np.vstack([np.ones(len(rows)), np.eye(len(rows))]))
-    intervals = stats.intervals(merged, len(rows), seed) or [None] * len(PERCENTS)
+    intervals = stats.intervals(merged, len(rows), seed) or [None] * len(PERCENTILES)
     return {
         percent: Estimate(value=float(whole), interval=interval, points=tuple(map(float, trial_values)))
-        for percent, (whole, *trial_values), interval in zip(PERCENTS, values, intervals, strict=True)
+        for percent, (whole, *trial_values), interval in zip(PERCENTILES, values, intervals, strict=True)
     }
 
 

@@ -15,7 +15,7 @@ import msgspec
 from netdyno.kit.statistics import hdr
 from netdyno.kit.statistics.histogram import HistogramError
 from netdyno.model import burst, transports
-from netdyno.model.load_result import Audit, Distribution, LoadResult, Replies
+from netdyno.model.load_result import PERCENTILES, Audit, Distribution, LoadResult, Replies
 from netdyno.model.observation import ServerObservation
 
 ROUND_TRIP_NS = 1000
@@ -222,7 +222,7 @@ def distributions(load: LoadResult) -> Iterator[FigureLimit]:
 
 
 def _check_distribution(name: str, distribution: Distribution) -> Iterator[FigureLimit]:
-    rising = (0, distribution.p50, distribution.p90, distribution.p99, distribution.p999, distribution.max)
+    rising = (0, *map(distribution.find_percentile, PERCENTILES), distribution.max)
     falls = sum(low > high for low, high in pairwise(rising))
     yield FigureLimit(f"percentiles of the {name} that lie below a lower one", falls, 0)
     yield FigureLimit(f"mean {name} (ns), of the longest", distribution.mean, distribution.max)

@@ -15,6 +15,7 @@ from netdyno.kit import quantities
 from netdyno.kit.statistics.stats import Comparison
 from netdyno.model import outcomes
 from netdyno.model.contestant import About
+from netdyno.model.load_result import PERCENTILES, name_percentile
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ComparisonResult, JudgedClaim
 from netdyno.present.prose import (
@@ -375,10 +376,7 @@ LOSSES = (FigureColumn("lost", "lost", has_interval=True), *(FigureColumn(kind, 
 TIMES = (
     FigureColumn("throughput", "throughput", has_interval=True),
     FigureColumn("response mean", "mean", has_interval=True),
-    FigureColumn("response p50", "p50", has_interval=True),
-    FigureColumn("response p90", "p90", has_interval=True),
-    FigureColumn("response p99", "p99", has_interval=True),
-    FigureColumn("response p99.9", "p99.9", has_interval=True),
+    *(FigureColumn(f"response {name}", name, has_interval=True) for name in map(name_percentile, PERCENTILES)),
     FigureColumn("service p50", "service-p50", has_interval=True),
     FigureColumn("service p99", "service-p99", has_interval=True),
 )

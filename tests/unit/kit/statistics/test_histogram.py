@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from netdyno.kit.paths import ROOT
 from netdyno.kit.statistics import hdr
 from netdyno.kit.statistics.histogram import HIGHEST, Histogram
+from netdyno.model.load_result import Distribution
 from netdyno_client.recorder import distribution
 
 PERCENTS = (0.01, 1.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
@@ -79,6 +81,11 @@ def test_a_distribution_has_the_figures_read_most() -> None:
     )
     empty = distribution(Histogram())
     assert (empty.count, empty.mean, empty.p50, empty.max) == (0, 0, 0, 0)
+
+
+def test_a_page_names_the_figures_of_a_distribution() -> None:
+    *figures, _histogram = Distribution.__struct_fields__
+    assert f"`{', '.join(figures)}`" in (ROOT / "protocol" / "load-result.md").read_text()
 
 
 def test_more_than_an_hour_counts_as_an_hour() -> None:
