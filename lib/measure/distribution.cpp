@@ -5,14 +5,10 @@
 namespace netdyno {
 
 nlohmann::ordered_json distribution(const Histogram& histogram) {
-  return {{"count", histogram.count()},
-          {"mean", histogram.mean()},
-          {"p50", histogram.find_percentile(50)},
-          {"p90", histogram.find_percentile(90)},
-          {"p99", histogram.find_percentile(99)},
-          {"p999", histogram.find_percentile(99.9)},
-          {"max", histogram.max()},
-          {"histogram", histogram.encode()}};
+  nlohmann::ordered_json json{{"count", histogram.count()}, {"mean", histogram.mean()}};
+  for (const Percentile& p : percentiles) json[p.key] = histogram.find_percentile(p.percent);
+  json["histogram"] = histogram.encode();
+  return json;
 }
 
 }  // namespace netdyno

@@ -2,18 +2,21 @@
 
 #include <charconv>
 #include <limits>
-#include <map>
 
 #include "lib/cli/units.hpp"
+#include "lib/measure/distribution.hpp"
 #include "lib/measure/recorder.hpp"
 
 namespace netdyno::load {
 namespace {
 
-const std::map<std::string, double, std::less<>> percentiles{{"p50", 50},     {"p90", 90},    {"p99", 99},
-                                                             {"p99.9", 99.9}, {"p999", 99.9}, {"max", 100}};
+std::optional<double> percent_of(std::string_view metric) {
+  for (const Percentile& p : percentiles)
+    if (metric == p.name || metric == p.key) return p.percent;
+  return std::nullopt;
+}
 
-bool is_time(std::string_view metric) { return metric == "mean" || percentiles.contains(metric); }
+bool is_time(std::string_view metric) { return metric == "mean" || percent_of(metric); }
 
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
@@ -66,7 +69,7 @@ double value_of(const Assertion& assertion, const Figures& figures, double windo
   if (assertion.metric == "errors") return static_cast<double>(errors_of(figures));
   if (figures.response.count() == 0) return std::numeric_limits<double>::quiet_NaN();
   if (assertion.metric == "mean") return figures.response.mean();
-  return static_cast<double>(figures.response.find_percentile(percentiles.at(assertion.metric)));
+  return static_cast<double>(figures.response.find_percentile(percent_of(assertion.metric).value()));
 }
 
 bool holds(const Assertion& assertion, double value) {

@@ -7,9 +7,11 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <utility>
 
 #include "lib/cli/option_values.hpp"
+#include "lib/measure/distribution.hpp"
 #include "lib/measure/process.hpp"
 #include "lib/measure/stamp.hpp"
 #include "lib/net/multicast.hpp"
@@ -398,9 +400,10 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
   const auto read_assert = [&raw](const std::string& text) {
     const auto assertion = parse_assertion(text);
     if (!assertion)
-      refuse_value("--assert", fmt::format("'{}' is no assertion; want e.g. 'p99<5ms', 'rate>=1000' or 'errors=0' "
-                                           "(mean, p50, p90, p99, p99.9, max, rate, errors)",
-                                           text));
+      refuse_value("--assert",
+                   fmt::format("'{}' is no assertion; want e.g. 'p99<5ms', 'rate>=1000' or 'errors=0' "
+                               "(mean, {}, rate, errors)",
+                               text, fmt::join(percentiles | std::views::transform(&Percentile::name), ", ")));
     raw.plan.assertions.push_back(*assertion);
   };
   line.add_read_each("--assert", read_assert, "exit 4 where this does not hold; may be given several times")

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "lib/measure/distribution.hpp"
 #include "loadgen/report/result.hpp"
 
 namespace netdyno::load {
@@ -27,8 +28,8 @@ std::string time_text(double ns) {
 std::string row(const char* name, const Histogram& histogram) {
   std::string line = fmt::format("{:<14}", name);
   if (histogram.count() == 0) return line + fmt::format("{:>11}\n", "none");
-  for (const double percentile : {50.0, 90.0, 99.0, 99.9, 100.0})
-    line += fmt::format("{:>11}", time_text(static_cast<double>(histogram.find_percentile(percentile))));
+  for (const Percentile& p : percentiles)
+    line += fmt::format("{:>11}", time_text(static_cast<double>(histogram.find_percentile(p.percent))));
   return line + fmt::format("{:>11}\n", time_text(histogram.mean()));
 }
 
@@ -201,7 +202,9 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   text += fmt::format("{} messages/s: {} answered in {}; of {} due: sent {}, answered {}\n\n",
                       rate_text(f.completed_in_window, window), f.completed_in_window, when, f.scheduled_in_window,
                       f.sent_in_window, f.response.count());
-  text += fmt::format("{:<14}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}\n", "", "p50", "p90", "p99", "p99.9", "max", "mean");
+  text += fmt::format("{:<14}", "");
+  for (const Percentile& p : percentiles) text += fmt::format("{:>11}", p.name);
+  text += fmt::format("{:>11}\n", "mean");
   text += row(plan.rate_hz ? "response" : "response*", f.response);
   text += row("service", f.service);
   Histogram lag = f.own_lag;

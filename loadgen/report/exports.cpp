@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "lib/measure/distribution.hpp"
+
 namespace netdyno::load {
 namespace {
 
@@ -16,10 +18,10 @@ double asserted_errors(const Figures& figures) { return value_of(*parse_assertio
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();  // Prometheus' own word for it
 
 std::string times(const Histogram& histogram) {
-  if (histogram.count() == 0) return ",,,,,";
-  return fmt::format("{:.1f},{},{},{},{},{}", histogram.mean(), histogram.find_percentile(50),
-                     histogram.find_percentile(90), histogram.find_percentile(99), histogram.find_percentile(99.9),
-                     histogram.max());
+  if (histogram.count() == 0) return std::string(percentiles.size(), ',');
+  std::string text = fmt::format("{:.1f}", histogram.mean());
+  for (const Percentile& p : percentiles) text += fmt::format(",{}", histogram.find_percentile(p.percent));
+  return text;
 }
 
 /// Empty where no time has passed.
@@ -55,9 +57,9 @@ class Metrics {
   }
   void add_summary(std::string_view name, std::string_view help, const Histogram& histogram) {
     begin(name, "summary", help);
-    for (const double percentile : {50.0, 90.0, 99.0, 99.9, 100.0})
-      sample(fmt::format("quantile=\"{:g}\"", percentile / 100),
-             histogram.count() > 0 ? static_cast<double>(histogram.find_percentile(percentile)) / 1e9 : no_value);
+    for (const Percentile& p : percentiles)
+      sample(fmt::format("quantile=\"{:g}\"", p.percent / 100),
+             histogram.count() > 0 ? static_cast<double>(histogram.find_percentile(p.percent)) / 1e9 : no_value);
     const auto count = static_cast<double>(histogram.count());
     sample("", histogram.mean() * count / 1e9, "_sum");
     sample("", count, "_count");
@@ -104,9 +106,9 @@ void add_counts(Metrics& metrics, const Figures& f) {
 
 std::string to_csv(const LoadPlan& plan, const Measurement& measurement) {
   const Figures& f = measurement.figures;
-  std::string text =
-      "part,begins_s,seconds,from_hz,to_hz,sent,completed,per_second,errors,mean_ns,p50_ns,p90_ns,p99_ns,p999_ns,max_ns"
-      "\n";
+  std::string text = "part,begins_s,seconds,from_hz,to_hz,sent,completed,per_second,errors,mean_ns";
+  for (const Percentile& p : percentiles) text += fmt::format(",{}_ns", p.key);
+  text += '\n';
   const Nanos window = plan.duration;
   const std::string rates = plan.rate_hz ? fmt::format("{},{}", *plan.rate_hz, *plan.rate_hz) : ",";
   text +=
@@ -124,8 +126,11 @@ std::string to_csv(const LoadPlan& plan, const Measurement& measurement) {
   begins = 0;
   for (const Timeline::Slot& slot : measurement.timeline) {
     const Nanos lasted = std::min(measurement.interval, window - begins);
-    text += fmt::format("interval,{},{},,,,{},{},{},,{},,{},,\n", seconds(begins), seconds(lasted), slot.completed,
-                        rate(slot.completed, lasted), slot.errors, known(slot.p50_ns), known(slot.p99_ns));
+    text += fmt::format("interval,{},{},,,,{},{},{},", seconds(begins), seconds(lasted), slot.completed,
+                        rate(slot.completed, lasted), slot.errors);
+    for (const Percentile& p : percentiles)
+      text += ',' + known(p.percent == 50 ? slot.p50_ns : p.percent == 99 ? slot.p99_ns : std::nullopt);
+    text += '\n';
     begins += measurement.interval;
   }
   return text;
