@@ -151,6 +151,14 @@ def test_the_lock_has_all_that_the_project_asks_for() -> None:
     assert [name for name in requirements if re.split(r"[<>=!~;\[ ]", name)[0].lower() not in names] == []
 
 
+def test_each_package_that_is_installed_with_the_harness_is_imported_by_it() -> None:
+    """One that only tests import is of the group `dev`: a wheel does not ask for it."""
+    sources = "\n".join(path.read_text() for path in (ROOT / "python").rglob("*.py"))
+    imported = set(re.findall(r"^ *(?:(?:from|import) |.*import_module\(\")(\w+)", sources, re.MULTILINE))
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert [name for name in dependencies if name.replace("-", "_") not in imported] == []
+
+
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_scripts_pass_shellcheck(script: str) -> None:
     shellcheck = shutil.which("shellcheck")

@@ -3,7 +3,9 @@
 Format: HdrHistogram's "V2 compressed" encoding in base64 (its Java sources, encodeIntoCompressedByteBuffer):
 an outer cookie and a zlib stream; inside, a 40-byte header and ZigZag LEB128 counts, where a negative number is a run
 of zeros.
-Percentiles follow the reference definition, so that the PyPI package `hdrhistogram` reads the same values.
+Percentiles follow the reference definition, so that the PyPI package `hdrhistogram`, with which tests compare them,
+reads the same values. It is not used here: one resample of twelve trials takes it 3.6 ms, a thousand take `percentiles`
+0.3 ms; and it records a value in 0.9 us where histogram.py takes 0.35, which a client contestant would pay.
 """
 
 from __future__ import annotations
