@@ -653,7 +653,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (open && plan.round > 0) return "--round is for the closed loop; leave --rate or --round out";
   if (plan.requests_per_connection > 0) {
     if (plan.workload == Workload::chat)
-      return "--requests-per-connection is for requests that are answered; those of chat go to every client";
+      return "--requests-per-connection needs replies, and chat has none: each message goes to every client";
     if (plan.depth > plan.requests_per_connection)
       return "--depth: a connection cannot have more in flight than --requests-per-connection";
   }
@@ -665,7 +665,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (length_of(raw.rates.steps) > 0 && line.given("--duration"))
     return "--rate says how long its steps last; leave --duration out";
   if (plan.count > 0 && plan.workload == Workload::chat)
-    return "--count is for messages that are answered; those of chat go to every client";
+    return "--count needs replies, and chat has none: each message goes to every client";
   if (plan.round > 0 && plan.poll_every > 0) return "--look-every and --round: leave one of them out";
   if (plan.size < smallest_message(plan))
     return "--size: a " + std::string{to_string(plan.workload)} + " message that identifies itself has at least " +

@@ -309,7 +309,8 @@ def test_an_answer_that_is_not_settled_is_measured_again_where_there_is_more_tim
     assert machine.asks("--no-along", "--time-budget", "2m") == 0
     assert machine.ran.total() > before
     out = capsys.readouterr().out
-    assert "-advise, which has measured it: its answer is not settled, and it had 1:00, while this run has 2:00." in out
+    why = "its answer is not settled, and it had 1:00, while this run has 2:00."
+    assert f"-advise, which measured this workload: {why}" in out
 
 
 def test_a_settled_answer_is_taken_however_much_time_there_is(machine: FakeMachine) -> None:
@@ -342,7 +343,7 @@ def test_fewer_contestants_are_covered_and_more_are_not(
     capsys.readouterr()
     machine.asks("--no-along")
     assert machine.ran.total() > before
-    assert f"which has measured it: without {FIRST}." in capsys.readouterr().out
+    assert f"which measured this workload: without {FIRST}." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -416,7 +417,7 @@ def test_between_two_levels_with_two_answers_it_is_measured(
     assert machine.asks("--no-along") == 0
     assert machine.ran
     differ = "its answers at 500 msg/s offered and at 2,000 msg/s offered are not the same."
-    assert f"-there, which has measured values around it: {differ}" in capsys.readouterr().out
+    assert f"-there, which measured values below and above those of this workload: {differ}" in capsys.readouterr().out
 
 
 def test_why_a_run_is_not_taken_that_has_it_and_values_around_it(
@@ -424,9 +425,9 @@ def test_why_a_run_is_not_taken_that_has_it_and_values_around_it(
 ) -> None:
     """A contestant is missing at all of its levels."""
     stored_levels(machine, tmp_path, names=(SECOND, THIRD))
-    for rate, has in (("2k", "measured it"), ("1k", "measured values around it")):
+    for rate, has in (("2k", "this workload"), ("1k", "values below and above those of this workload")):
         assert machine.asks("--rate", rate, "--no-along") == 0
-        assert f"-there, which has {has}: without {FIRST}." in capsys.readouterr().out
+        assert f"-there, which measured {has}: without {FIRST}." in capsys.readouterr().out
 
 
 def test_what_had_too_few_messages_for_the_objective_is_measured(

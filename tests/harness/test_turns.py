@@ -387,7 +387,7 @@ def test_where_too_many_turns_are_dropped_no_trial_of_the_group_is_valid(
     trials = run(contestant, msgspec.structs.replace(context, foreign_load="strike-out"), "good", "good")
     for trial in trials:
         assert trial.status == "struck_out"
-        assert f"turns: {kept} of {NEEDED_TURNS} turns kept, {2 * NEEDED_TURNS + 1} dropped" in trial.reason
+        assert f"turns: {kept} of {NEEDED_TURNS} turns count; netdyno dropped {2 * NEEDED_TURNS + 1}" in trial.reason
         assert outcomes.is_disturbed(trial)
         assert outcomes.had_company(trial)
         assert (trial.load is None) == (kept == 0)

@@ -48,8 +48,8 @@ def test_a_link_that_gives_what_was_requested_has_no_fault() -> None:
         (measured(trip_s=0.0399), "a round trip should take 40.0 ms and it took 39.9 ms"),
         (measured(trip_s=0.0441), "a round trip should take 40.0 ms and it took 44.1 ms"),
         (measured(trip_s=None), "a round trip should take 40.0 ms and none came back"),
-        (measured(lost_there=0.02), "it should lose 1% and lost 2% on the way there"),
-        (measured(lost_back=0.0), "it should lose 1% and lost 0% on the way back"),
+        (measured(lost_there=0.02), "on the way there the link should lose 1% and it lost 2%"),
+        (measured(lost_back=0.0), "on the way back the link should lose 1% and it lost 0%"),
     ],
 )
 def test_each_way_to_be_wrong_is_reported_with_its_figures(measurement: LinkMeasurement, fault: str) -> None:
@@ -60,7 +60,7 @@ def test_where_nothing_is_to_be_lost_little_may_be() -> None:
     still = Terms(delay_s=0.02)
     assert find_faults(still, measured(lost_there=0.0005, lost_back=0)) == []
     assert find_faults(still, measured(lost_there=0.002, lost_back=0)) == [
-        "it should lose 0% and lost 0.2% on the way there"
+        "on the way there the link should lose 0% and it lost 0.2%"
     ]
 
 

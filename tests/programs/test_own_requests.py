@@ -109,7 +109,7 @@ WRONG: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("", ("--path", "/api/items", "--path", "/none"), ("Sent: GET /none HTTP/1.1",)),
     ("", ("--path", "/api/items", "-X", "DELETE"), ("--method requests it in another way; --expect-status 501",)),
     ("moved", (), ("--path /api/items requests what it redirects to; --expect-status 301 accepts it",)),
-    ("mute", ("--path", "/api/items"), ("Came: nothing (no answer in time). No option accepts that",)),
+    ("mute", ("--path", "/api/items"), ("Came: nothing (no answer in time). No option accepts silence",)),
     ("line", (), (r"Came: +OK\n", "--send, and --expect, are for another protocol than http")),
     ("line", ("--send", r"PING\n", "--expect", "+PONG"), (r"--expect '+OK\n",)),
     ("line", ("--send", r"PING\n", "--reply-until", "."), ("says where such a reply ends",)),

@@ -48,7 +48,7 @@ def format_markdown(result: GateFindings, run_id: str, notes: Sequence[str] = ()
     """Write a table, one line a metric."""
     rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(_make_row, result.lines)]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    together = "All intervals hold together with 95%, however often the gate looks at them."
+    together = "In 95% of gates all intervals are right, however often the gate judges them."
     remarks = "".join(f"* {harmless_markdown(remark)}\n" for remark in _list_remarks(result, notes))
     return (
         f"**{harmless_markdown(prose.describe_decision(result))}**\n\n{table}\n\n{remarks}{chr(10) if remarks else ''}"

@@ -219,7 +219,7 @@ def _list_schedule_rules(cell: Settings, scenario: Scenario, *, has_depth: bool)
         f"arrivals = {cell.arrivals!r} needs a 'rate' (messages per second in all) or a 'rate-per-connection'": (
             is_open and not rates
         ),
-        "'look-every' and 'round': leave one of them out; polling so rarely would make the rounds late": (
+        "'look-every' and 'round': leave one of them out; a client that polls so rarely would begin its rounds late": (
             cell.look_every_s > 0 and cell.round_s > 0
         ),
         "'write-due' = 'joined' and 'write-mode' = 'split': leave one of them out": (
@@ -243,7 +243,7 @@ def _list_schedule_rules(cell: Settings, scenario: Scenario, *, has_depth: bool)
     has_no_answer = scenario.measures_start and cell.workload == "chat"
     rules["key 'metric': "] = {
         "'recovery' is the time after a burst; add a 'burst-rate'": has_no_burst,
-        "a start ends with an answer, and one client of a chat gets none": has_no_answer,
+        "a start ends with the first answer, and a single client of a chat gets none": has_no_answer,
     }
     if cell.client_hosts > 1:
         many = "two" if is_witnessed(cell) else "one"
@@ -322,7 +322,7 @@ def _list_connection_rules(cell: Settings) -> Rules:
     if cell.requests_per_connection is not None:
         least, depth = cell.requests_per_connection, cell.depth
         rules["key 'requests-per-connection': "] = {
-            "is for requests that are answered; those of 'chat' go to every client": is_chat,
+            "needs replies, and 'chat' has none: each message goes to every client": is_chat,
             f"{least}; a depth of {depth} needs as many": depth > least,
         }
     if cell.connect_rate == "when-due":

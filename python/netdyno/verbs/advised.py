@@ -72,8 +72,8 @@ class AdviceRequest(msgspec.Struct, frozen=True):
 
 
 class _Covering(msgspec.Struct, frozen=True):
-    """A stored run that has the workload (`exactly`), or values around it. `is_of_neighbours`: it measured half and
-    double."""
+    """A stored run that has the workload (`exactly`), or values below and above its own. `is_of_neighbours`: it
+    measured half and double."""
 
     path: Path
     environment: Environment
@@ -93,8 +93,8 @@ def find(request: AdviceRequest, results: Path, refused: list[str]) -> StoredAdv
         if isinstance(answer, StoredAdvice):
             return answer
         if len(refused) < MOST_REFUSED:
-            coverage = "measured it" if candidate.exactly else "measured values around it"
-            refused.append(f"Not used: {candidate.path.parent.name}, which has {coverage}: {why or answer}.")
+            coverage = "this workload" if candidate.exactly else "values below and above those of this workload"
+            refused.append(f"Not used: {candidate.path.parent.name}, which measured {coverage}: {why or answer}.")
     return None
 
 

@@ -281,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--spin", "sometimes", "--rate", "5"}, "auto.off.on"},
         Mistake{{"--look-every", "5ms", "--round", "50ms"}, "leave one of them out"},
         Mistake{{"--requests-per-connection", "0"}, "requests-per-connection"},
-        Mistake{{"--requests-per-connection", "1", "--workload", "chat"}, "chat go to every client"},
+        Mistake{{"--requests-per-connection", "1", "--workload", "chat"}, "each message goes to every client"},
         Mistake{{"--requests-per-connection", "2", "--depth", "3"}, "--depth.*--requests-per-connection"},
         Mistake{{"--rate", "5", "--depth", "2", "--workload", "chat", "-c", "2"}, "chat has no replies"},
         Mistake{{"--rate", "5", "--round", "1s"}, "closed loop"}, Mistake{{"--linger", "-1s"}, "no duration"},

@@ -85,7 +85,7 @@ def test_a_trial_that_the_machine_disturbed_says_by_what_and_from_the_second_on_
 def test_a_trial_that_falls_behind_in_its_slices_does_not_blame_the_machine() -> None:
     behind, stolen = (Audit(name=name, passed=False, detail="") for name in ("backlog", "steal"))
     slow = replace(trial("struck_out"), audits=(behind,))
-    assert describe_result(slow) == "it fell behind the rate of a slice; where it mostly does, all are measured alone"
+    assert describe_result(slow) == "it fell behind a slice's rate; if most of its trials do, each server runs alone"
     assert describe_result(replace(slow, audits=(behind, stolen))) == "the machine disturbed it (backlog and steal)"
 
 

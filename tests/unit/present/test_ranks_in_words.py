@@ -397,12 +397,12 @@ def test_among_equals_the_others_count_in_the_order_that_the_question_states() -
     assert re.match(
         r"Take ant: memory decides among (ant and bee|bee and ant), which are equal within \d\.\d% in ", sentence
     )
-    assert "not proven to differ" not in sentence
+    assert "between them no difference" not in sentence
 
 
 def test_axes_that_leave_the_choice_to_a_later_one_are_named() -> None:
     sentence = verdict.answer(answered({"ant": {"memory": 0.8}, "bee": {}})).sentence
-    assert " and not proven to differ by 5% in p50, p99 and CPU." in sentence
+    assert "; between them no difference of 5% in p50, p99 or CPU is proven." in sentence
 
 
 def test_a_server_that_has_too_few_blocks_does_not_make_the_others_unknown() -> None:
@@ -439,7 +439,7 @@ def test_memory_decides_from_a_tenth_and_a_mebibyte_on(ant: float, bee: float, m
 def test_memory_that_decides_nothing_is_named_with_its_own_least_change() -> None:
     effects = {"ant": {"memory": 0.96, "cpu": 0.8}, "bee": {}}
     sentence = verdict.answer(answered(effects, spread=0.001, then_by=("memory", "p50", "cpu"))).sentence
-    assert "and not proven to differ by 10% and 1 MiB in memory, or by 5% in p50." in sentence
+    assert "; between them no difference of 10% and 1 MiB in memory, or 5% in p50 is proven." in sentence
 
 
 # --- ranks and figures -------------------------------------------------------------------------------------------

@@ -231,7 +231,7 @@ def test_it_is_frozen() -> None:
             'arrivals = "poisson"\nrate = 5\nburst-rate = 9\nclient-hosts = 2',
             "key 'burst-rate': one host makes the load of a burst",
         ),
-        ('workload = "echo"', 'workload = "chat"\nmetric = "ready"', "one client of a chat gets none"),
+        ('workload = "echo"', 'workload = "chat"\nmetric = "ready"', "a single client of a chat gets none"),
         ("generator-threads = 2", 'metric = "recovery"', "key 'metric': 'recovery' is the time after a burst"),
         (
             "generator-threads = 2",
@@ -256,7 +256,7 @@ def test_it_is_frozen() -> None:
         ),
         (ECHO, 'workload = "rpc"\nclient-processes = 11', "'client-processes': 11: each process needs a connection"),
         ("generator-threads = 2", "client-hosts = 11", "'client-hosts': 11: every thread of every host needs one of"),
-        (ECHO, 'workload = "chat"\nrequests-per-connection = 1', "connection': is for requests that are answered"),
+        (ECHO, 'workload = "chat"\nrequests-per-connection = 1', "connection': needs replies, and 'chat' has none"),
         ("generator-threads = 2", "busy-connections = 0", "'busy-connections': 0 is not a whole number of at least 1"),
         ("generator-threads = 2", "busy-connections = 11", "key 'busy-connections': 11: more than the 10 connections"),
         (

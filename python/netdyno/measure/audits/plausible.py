@@ -163,7 +163,7 @@ def counts(load: LoadResult) -> Iterator[FigureLimit]:
     used = load.generator.cpu_user_s + load.generator.cpu_system_s
     difference = abs(load.generator.cores_used * load.plan.duration_s - used)
     yield FigureLimit(
-        "cores times the window (s), off from the CPU of the generator", difference, ARITHMETIC * (used + 1)
+        "CPU of the generator (s), off from its cores used times the window", difference, ARITHMETIC * (used + 1)
     )
 
 
@@ -276,14 +276,14 @@ def work(load: LoadResult, server: ServerObservation | None, limits: TrialResour
     spinning_most = generated + CLOCK_SHARE * load.plan.duration_s + CLOCK_S
     yield FigureLimit("CPU of spinning (s), of all of the generator's", load.generator.spun_s, spinning_most)
     least = load.requests.completed * MESSAGE_CPU_S if load.requests.completed >= ENOUGH_MESSAGES else 0.0
-    yield FigureLimit("CPU that the messages cost the generator at least (s), of what it used", least, generated)
+    yield FigureLimit("least CPU that the messages cost (s), of the CPU of the generator", least, generated)
     if server is not None:
         served_s = server.window_s + limits.overrun_s
         yield FigureLimit("CPU of the server (s)", server.cpu_s, _limit_cpu(limits.server_cores, served_s))
         if limits.server_cores + limits.generator_cores > limits.all_cores:
             window_s = max(served_s, loaded_s)
             yield FigureLimit("CPU of both sides (s)", generated + server.cpu_s, _limit_cpu(limits.all_cores, window_s))
-        yield FigureLimit("CPU that the messages cost the server at least (s), of what it used", least, server.cpu_s)
+        yield FigureLimit("least CPU that the messages cost (s), of the CPU of the server", least, server.cpu_s)
 
 
 def _limit_cpu(cores: int, window_s: float) -> float:

@@ -50,9 +50,8 @@ def is_stolen(whole: MachineObservation | None) -> bool:
 
 def turns(kept: int, planned: int, dropped: int) -> Audit:
     """Check that enough turns were left to the contestants of a group."""
-    detail = (
-        f"{kept} of {planned} turns kept, {dropped} dropped for all contestants, because other programs took the cores"
-    )
+    why = ", because other programs took the cores" if dropped else ""
+    detail = f"{kept} of {planned} turns count; netdyno dropped {dropped} for all contestants{why}"
     return Audit(name="turns", passed=kept == planned, detail=detail)
 
 

@@ -98,8 +98,8 @@ def _describe_end(settings: Settings) -> str:
 def _advise(settings: Settings, status: str, received: str) -> str:
     if not received:
         return (
-            "No option accepts that, unless the server speaks TLS (--tls, or --address https://HOST:PORT), or answers "
-            "only some time after it listens (--ready-path)"
+            "No option accepts silence. A server that speaks TLS needs --tls, or --address https://HOST:PORT; one that "
+            "listens before it can answer needs --ready-path"
         )
     if received.startswith(TLS_ALERT):
         return "The server speaks TLS: write --address https://HOST:PORT, or --tls with --server"

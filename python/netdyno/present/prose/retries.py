@@ -51,6 +51,6 @@ def _describe_spread(p_even: float | None, by_contestant: Mapping[str, tuple[int
         return f"No contestant is proven to be disturbed more than others ({quantities.p_value(p_even)})."
     most = max(by_contestant, key=lambda name: by_contestant[name][0] / max(1, by_contestant[name][1]))
     return (
-        f"Contestants were NOT disturbed equally ({quantities.p_value(p_even)}), {most} most: its own work may be "
-        "taken for another program's."
+        f"Contestants were NOT disturbed equally ({quantities.p_value(p_even)}), {most} most: netdyno may have counted "
+        f"work of {most} as another program's."
     )

@@ -321,8 +321,8 @@ def _name_silent_axes(speech: Speech) -> str:
     by_least_change: dict[str, list[str]] = {}
     for metric in (METRICS[name] for name in earlier if name not in speech.decision.by):
         by_least_change.setdefault(metric.describe_least_change(1 + speech.scenario.margin), []).append(metric.short)
-    silent = [f"by {least} in {quantities.listed(names)}" for least, names in by_least_change.items()]
-    return f" and not proven to differ {', or '.join(silent)}" if silent else ""
+    silent = [f"{least} in {quantities.listed(names, 'or')}" for least, names in by_least_change.items()]
+    return f"; between them no difference of {', or '.join(silent)} is proven" if silent else ""
 
 
 def _head_undecided(speech: Speech) -> str:

@@ -30,9 +30,9 @@ LONGEST_LINE = 120
 """Columns for a trial on the terminal; the report has all of it."""
 AS_A_BOUND = "as a bound"
 """The mark of a trial with the generator near its limit: it may have added to the time, and limited the rate."""
-BEHIND_IN_SLICES = "it fell behind the rate of a slice; where it mostly does, all are measured alone"
+BEHIND_IN_SLICES = "it fell behind a slice's rate; if most of its trials do, each server runs alone"
 
-LONGER_THAN_SLICES = "its threads need longer than a slice to run once each: all are measured alone"
+LONGER_THAN_SLICES = "its threads need longer than a slice to run once each: each server runs alone"
 
 
 def describe_cell(cell: Cell | Trial) -> str:

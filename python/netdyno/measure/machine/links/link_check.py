@@ -240,7 +240,8 @@ def find_faults(terms: Terms, measurement: LinkMeasurement) -> list[str]:
         deviation = math.sqrt(terms.loss * (1 - terms.loss) / max(count, 1))
         if abs(share - terms.loss) > _DEVIATIONS * deviation + _LOSS_TOLERANCE:
             problems.append(
-                f"it should lose {quantities.share(terms.loss)} and lost {quantities.share(share)} on the way {where}"
+                f"on the way {where} the link should lose {quantities.share(terms.loss)} and it lost "
+                f"{quantities.share(share)}"
             )
     return problems
 
