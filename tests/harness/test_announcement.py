@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from netdyno.measure.run.announcement import describe_questions, format_announcement
 from netdyno.measure.run.preparation import leave_out_repeats
+from netdyno.measure.run.progress import RunPlan
 from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import Pinning
+from netdyno.present.prose.announcement import describe_questions, format_announcement
 from netdyno.question import experiment
 from netdyno.question.blocks import apply_overrides
 from netdyno.question.experiment import find_experiments_folder
@@ -33,7 +34,7 @@ def announce(requested: Experiment, begins: datetime) -> list[str]:
         for contestant in discover_once()
         if any(contestant.name in scenario.contestants for scenario in requested.scenarios)
     }
-    return format_announcement(requested, servers, begins=begins).splitlines()
+    return format_announcement(RunPlan(requested, servers, begins=begins)).splitlines()
 
 
 def test_the_first_lines_of_quick() -> None:

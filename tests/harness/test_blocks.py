@@ -161,7 +161,7 @@ def test_a_server_without_a_right_reply_has_no_warm_up(
         return ()
 
     spread(echo=0.05)
-    failing = {NAMES[0]: "no right reply"}
+    failing = {NAMES[0]: UserError("no right reply")}
     replies = first_requests.FirstReplies(asked("echo"), {}, failures=failing)
     monkeypatch.setattr(first_requests, "check", lambda *_: replies)
     monkeypatch.setattr(warm_up, "select_kinds", select)

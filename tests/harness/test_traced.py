@@ -59,7 +59,7 @@ def test_each_contestant_of_each_scenario_is_traced_once(
         ("absent", {"connections": 2}, "Folly not found"),
     ]
     assert traced.estimate_seconds(tasks) == pytest.approx(2 * traced.estimate_seconds(tasks[:1]))
-    assert "tracing system calls in 2 short trials" in traced.format_announcement(tasks)
+    assert traced.count_tasks(tasks) == 2
 
 
 def test_a_burst_is_no_part_of_a_trace(experiment: Experiment, servers: dict[str, Contestant]) -> None:
@@ -93,7 +93,7 @@ def test_on_request_it_is_always_or_never_done(experiment: Experiment, servers: 
     requested = experiment.with_each(contestants=("fake",), blocks=1)
     assert [task.reason for task in traced.plan_tasks(requested, servers, trace="always")] == [""]
     assert traced.plan_tasks(long(experiment, "fake"), servers, trace="never") == ()
-    assert traced.format_announcement(()) == ""
+    assert traced.count_tasks(()) == 0
 
 
 def test_one_that_stands_already_is_not_held_up(experiment: Experiment, contestant: Contestant) -> None:

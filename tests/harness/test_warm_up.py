@@ -23,6 +23,7 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.options import Settings, settings
 from netdyno.model.trial import Trial, Warmup
+from netdyno.present.prose.progress import describe_warmups
 from netdyno.question.contestants import contestants
 from netdyno.question.plan import Cell, CellKind
 from netdyno.store import read, schema
@@ -113,7 +114,7 @@ def test_before_an_open_loop_it_is_a_closed_one(
     ((_, warmup),) = warm_up.measure((KIND,), {"echo": OPEN}, {"fake": contestant}, context)
     assert warmup.closed
     assert read_arrivals(context.folder / "logs" / "warm-up-echo-fake.log") == ["closed"]
-    assert "of a closed loop before its load (its memory includes that) in echo, measured" in warm_up.describe_warmups(
+    assert "of a closed loop before its load (its memory includes that) in echo, measured" in describe_warmups(
         "fake", "echo", [warmup]
     )
 
@@ -221,9 +222,8 @@ def test_a_server_whose_cost_never_settles_has_all_that_there_is_and_it_is_state
     monkeypatch.setattr(warm_up, "LIMIT_S", 1.5)
     (warmup,) = measured(contestant, context)
     assert warmup == Warmup(seconds=1.5, measured_s=1.5, steady=False)
-    assert (
-        "the cost of a message had not settled after 1.5 s, so its JIT is part of its figures"
-        in warm_up.describe_warmups("fake", "echo", [warmup])
+    assert "the cost of a message had not settled after 1.5 s, so its JIT is part of its figures" in describe_warmups(
+        "fake", "echo", [warmup]
     )
 
 

@@ -22,6 +22,7 @@ from netdyno.measure.run import needed
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
+from netdyno.present.prose.wrong_reply import describe_error
 from netdyno.present.terminal.console import open_for_sentences
 from netdyno.question import experiment, plan, workload
 from netdyno.question.contestants import contestants
@@ -207,7 +208,8 @@ def _measure_neighbours(
         compared = [server for server in ranked if server.name in (first, *rivals)]
         done, folder = _run_experiment(request, NEIGHBOURS_NAME, text, compared)
     except UserError as error:  # double of a value may be more than this machine, or an option, allows
-        print(f"netdyno: half and double of the values were not measured: {harmless(str(error))}", file=sys.stderr)
+        why = harmless(describe_error(error))
+        print(f"netdyno: half and double of the values were not measured: {why}", file=sys.stderr)
         return answer
     if done.analysis is None or done.exit_code > 128:
         return answer

@@ -27,7 +27,7 @@ from netdyno.measure.machine import topology
 from netdyno.measure.run import capacity_search, needed, preparation
 from netdyno.measure.run.hosts import RunSetup
 from netdyno.measure.run.preparation import PreparedRun
-from netdyno.measure.run.progress import Progress
+from netdyno.measure.run.progress import Progress, RunEvent
 from netdyno.measure.trial.first_requests import FirstReplies
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
@@ -42,6 +42,7 @@ from netdyno.present.prose import ground, replies
 from netdyno.present.prose.capacity import OUTCOME_WORDS, describe_answer, explain_failure, format_rate
 from netdyno.present.prose.capacity_comparison import describe_comparison, format_carried
 from netdyno.present.prose.company import list_caveats
+from netdyno.present.prose.progress import describe_event
 from netdyno.present.terminal.console import Console, open_for_sentences
 from netdyno.question import plan
 from netdyno.question.capacity import CAPACITY, RATE
@@ -81,7 +82,7 @@ class StepDisplay:
         self.steps: list[dict[str, object]] = []
         self._console, self._objective, self._scenario = console, objective, scenario
 
-    def begin(self, text: str) -> None: ...
+    def begin(self, event: RunEvent) -> None: ...
     def trial_started(self, cell: plan.Cell, progress: Progress) -> None: ...
     def throughput(self, completed: int, seconds: float) -> None: ...
     def close(self) -> None: ...
@@ -90,10 +91,10 @@ class StepDisplay:
         verdict = judge(trial, self._objective, self._scenario)
         self.trials.append(trial)
         self.steps.append(as_json(trial, verdict))
-        self.note(format_step(len(self.steps), trial, verdict))
+        self._console.print(format_step(len(self.steps), trial, verdict), markup=False)
 
-    def note(self, text: str) -> None:
-        self._console.print(text, markup=False)
+    def note(self, event: RunEvent) -> None:
+        self._console.print(describe_event(event), markup=False)
 
 
 def run(request: ServersRequest, argv: Sequence[str]) -> int:

@@ -820,7 +820,9 @@ def _run_verb(arguments: Sequence[str] | None) -> int:
         print(end="", flush=True)  # while errors are still handled
         return code if isinstance(code, int) else 0
     except UserError as error:
-        return _report_error(str(error), 2)
+        from netdyno.present.prose.wrong_reply import describe_error
+
+        return _report_error(describe_error(error), 2)
     except HistogramError as error:
         return _report_error(f"a stored run is damaged: {error}", 2)
     except MemoryError:

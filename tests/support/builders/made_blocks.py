@@ -10,13 +10,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from netdyno.measure.run import runner
-from netdyno.measure.run.progress import Progress
+from netdyno.measure.run.progress import Progress, RunEvent
 from netdyno.measure.trial.context import TrialContext
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial
+from netdyno.present.prose.progress import describe_event
 from netdyno.question.contestants.contestants import discover
 from netdyno.question.plan import Cell
 from netdyno.verbs import permission
@@ -48,8 +49,8 @@ class Silent:
         self.closed = 0
         self.progress = Progress((), 0.0)
 
-    def begin(self, text: str) -> None:
-        self.begun.append(text)
+    def begin(self, event: RunEvent) -> None:
+        self.begun.append(describe_event(event))
 
     def trial_started(self, cell: Cell, progress: Progress) -> None:
         self.left.append(progress.format_left())
@@ -61,8 +62,8 @@ class Silent:
         self.trials.append(trial)
         self.progress = progress
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
+    def note(self, event: RunEvent) -> None:
+        self.notes.append(describe_event(event))
 
     def close(self) -> None:
         self.closed += 1

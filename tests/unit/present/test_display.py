@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from netdyno.kit import quantities
-from netdyno.measure.run.progress import Progress
+from netdyno.kit.errors import UserError
+from netdyno.measure.run.progress import FirstFailure, Progress
 from netdyno.model.load_result import Audit
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
@@ -22,6 +23,7 @@ from tests.support.builders.made_run import EPOLL, REUSEPORT, ZMQ, messages_run
 CELLS = tuple(
     Cell(block=block, position=0, scenario="echo", contestant="a", levels={"connections": 10}) for block in (1, 2)
 )
+BEGUN = FirstFailure(UserError("two trials"))
 
 
 def trial(status: str = "failed", seconds: float = 4.0) -> Trial:
@@ -41,7 +43,7 @@ def trial(status: str = "failed", seconds: float = 4.0) -> Trial:
 def test_a_pipe_gets_one_clean_line_per_trial() -> None:
     stream = io.StringIO()
     display, progress = PlainDisplay(stream), Progress(CELLS, 1.0)
-    display.begin("two trials")
+    display.begin(BEGUN)
     display.trial_started(CELLS[0], progress)
     display.throughput(100, 0.5)
     progress.add(trial())
@@ -55,7 +57,7 @@ def test_a_pipe_gets_one_clean_line_per_trial() -> None:
 def test_a_pipe_is_not_left_without_a_line_for_longer_than_half_a_minute() -> None:
     stream, now = io.StringIO(), [0.0]
     display, progress = PlainDisplay(stream, lambda: now[0]), Progress(CELLS, 90.0)
-    display.begin("two trials\nof 90 s")
+    display.begin(FirstFailure(UserError("two trials\nof 90 s")))
     display.trial_started(CELLS[0], progress)
     for second in range(1, 91):
         now[0] = second
@@ -154,7 +156,7 @@ def test_a_terminal_is_drawn_in_place_without_a_thread() -> None:
     display = LiveDisplay(Console(file=stream, force_terminal=True, width=100))
     progress = Progress(CELLS, 1.0)
     threads = set(threading.enumerate())  # other tests of this process may have left some
-    display.begin("two trials")
+    display.begin(BEGUN)
     display.trial_started(CELLS[0], progress)
     started = set(threading.enumerate()) - threads
     display.throughput(100, 0.5)
@@ -169,7 +171,7 @@ def test_a_terminal_is_drawn_in_place_without_a_thread() -> None:
 def test_redraws_are_few_however_often_the_runner_calls() -> None:
     stream = io.StringIO()
     display = LiveDisplay(Console(file=stream, force_terminal=True, width=100))
-    display.begin("two trials")
+    display.begin(BEGUN)
     display.trial_started(CELLS[0], Progress(CELLS, 1.0))
     drawn = len(stream.getvalue())
     for _ in range(1000):

@@ -20,8 +20,10 @@ from rich.text import Text
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.compare.run_comparison import compare_runs
 from netdyno.kit.escape import harmless, harmless_json, harmless_lines, harmless_markdown
-from netdyno.measure.run.progress import Progress
+from netdyno.measure.run.hosts import GoneError
+from netdyno.measure.run.progress import LostHosts, MeasuredWarmup, Progress
 from netdyno.model.run import Run
+from netdyno.model.trial import Warmup
 from netdyno.present import report
 from netdyno.present.export import tables
 from netdyno.present.export.collect import collect
@@ -103,10 +105,10 @@ def test_trials_and_notes_are_shown_as_they_come(text: str) -> None:
     progress = Progress((cell,), 1.0, None)
     plain, live = io.StringIO(), io.StringIO()
     for display in (PlainDisplay(plain), LiveDisplay(Console(file=live, width=80))):
-        display.begin(text)
+        display.begin(LostHosts(GoneError(text)))
         display.trial_started(cell, progress)
         display.trial_done(trial, progress)
-        display.note(text)
+        display.note(MeasuredWarmup(text, text, Warmup(seconds=1.0, measured_s=1.0, steady=True)))
         display.close()
     assert is_seen(plain.getvalue())
     assert is_seen(live.getvalue())

@@ -1,13 +1,22 @@
-"""The progress of a run, and the display that shows it."""
+"""The progress of a run, its events, and the display that shows them in words (present/prose/progress.py)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Protocol
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Literal, Protocol
 
+import msgspec
+
+from netdyno.kit.errors import UserError
 from netdyno.kit.units import format_clock
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment
+from netdyno.model.observation import ForeignLoad, Neighbour
 from netdyno.model.outcomes import by_itself
-from netdyno.model.trial import Trial
+from netdyno.model.trial import Trial, Warmup
 from netdyno.question.plan import Cell, sum_trial_seconds
 
 
@@ -76,12 +85,98 @@ class Progress:
         return f"{at_most}{format_clock(self.left_s())} left"
 
 
+class RunPlan(msgspec.Struct, frozen=True):
+    """The plan of a run, when it `begins` by the clock on the wall: its servers and clients by their names, its links
+    (none: those of the experiment), and the seconds of the traces after its trials."""
+
+    experiment: Experiment
+    servers: Mapping[str, Contestant]
+    clients: Mapping[str, Contestant] = MappingProxyType({})
+    links: tuple[str, ...] = ()
+    traces_s: float = 0.0
+    begins: datetime = msgspec.field(default_factory=lambda: datetime.now().astimezone())
+
+
+class ResumedRun(msgspec.Struct, frozen=True):
+    """A run goes on after so many of its planned trials."""
+
+    run_id: str
+    question: str
+    done: int
+    planned: int
+
+
+class FirstFailure(msgspec.Struct, frozen=True):
+    """One of a gate's two servers has no right reply to the first requests."""
+
+    error: UserError
+
+
+class MeasuredWarmup(msgspec.Struct, frozen=True):
+    """The warm-up of a contestant in a scenario at its levels."""
+
+    contestant: str
+    where: str
+    warmup: Warmup
+
+
+class TimeOfTrials(msgspec.Struct, frozen=True):
+    """The seconds that all trials take with their warm-ups, and when they begin."""
+
+    seconds: float
+    begins: datetime
+
+
+class LateRun(msgspec.Struct, frozen=True):
+    """Retried trials keep a run from ending in its time: the seconds that are left, and the most in all, if any."""
+
+    retried: int
+    left_s: float
+    limit_s: float | None
+
+
+class NeighbourChange(msgspec.Struct, frozen=True):
+    """What disturbs a run has changed: a CPU quota or programs came, or the neighbour has gone. `tries` were disturbed
+    in a row."""
+
+    change: Literal["quota", "programs", "gone"]
+    neighbour: Neighbour
+    tries: int
+    foreign_load: ForeignLoad
+
+
+class LostHosts(msgspec.Struct, frozen=True):
+    """A run cannot continue on its hosts."""
+
+    error: Exception
+
+
+class PlannedTraces(msgspec.Struct, frozen=True):
+    """So many traces of system calls begin, and take so many seconds."""
+
+    count: int
+    seconds: float
+
+
+RunEvent = (
+    RunPlan
+    | ResumedRun
+    | FirstFailure
+    | MeasuredWarmup
+    | TimeOfTrials
+    | LateRun
+    | NeighbourChange
+    | LostHosts
+    | PlannedTraces
+)
+
+
 class Display(Protocol):
     """The display that the runner writes to."""
 
-    def begin(self, text: str) -> None: ...
+    def begin(self, event: RunEvent) -> None: ...
     def trial_started(self, cell: Cell, progress: Progress) -> None: ...
     def throughput(self, completed: int, seconds: float) -> None: ...
     def trial_done(self, trial: Trial, progress: Progress) -> None: ...
-    def note(self, text: str) -> None: ...
+    def note(self, event: RunEvent) -> None: ...
     def close(self) -> None: ...

@@ -20,7 +20,7 @@ from netdyno.kit.paths import canary_path
 from netdyno.kit.units import utc_now
 from netdyno.measure.run import changes, needed, preparation, runner
 from netdyno.measure.run.hosts import Hosts, RunSetup
-from netdyno.measure.run.progress import Display
+from netdyno.measure.run.progress import Display, ResumedRun
 from netdyno.measure.trial import traced
 from netdyno.measure.trial.canary import Canary
 from netdyno.model import options
@@ -84,8 +84,7 @@ def resume(
         run = msgspec.structs.replace(run, environment=_add_line(run, changed_words))
         stored.record(run.environment)
         preparation.write_environment(path.parent, run.environment)
-        done = f"{quantities.plural(len(run.all_trials), 'trial')} of {len(cells)} planned"
-        display.begin(f"{run.run_id}: {planned.question} Resuming after {done}")
+        display.begin(ResumedRun(run.run_id, planned.question, len(run.all_trials), len(cells)))
         servers_by_name = {server.name: server for server in servers}
         canary = Canary(canary_path(build), context.pinning, path.parent)
         to_trace = traced.select_missing(

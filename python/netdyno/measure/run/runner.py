@@ -13,14 +13,23 @@ from typing import NamedTuple
 import msgspec
 
 from netdyno.kit.paths import canary_path
-from netdyno.kit.units import clock_after, format_clock, utc_now
+from netdyno.kit.units import utc_now
 from netdyno.measure.audits import canary_audit as canary_audit
 from netdyno.measure.run import preparation
-from netdyno.measure.run.announcement import explain_delay, format_announcement
 from netdyno.measure.run.hosts import GoneError, Hosts, RunSetup
 from netdyno.measure.run.interrupts import Interrupted, raise_on_signals
 from netdyno.measure.run.neighbour_watch import NeighbourWatch
-from netdyno.measure.run.progress import Display, Progress
+from netdyno.measure.run.progress import (
+    Display,
+    FirstFailure,
+    LateRun,
+    LostHosts,
+    MeasuredWarmup,
+    PlannedTraces,
+    Progress,
+    RunPlan,
+    TimeOfTrials,
+)
 from netdyno.measure.run.schedule import Schedule
 from netdyno.measure.trial import traced, warm_up
 from netdyno.measure.trial.canary import Canary
@@ -85,11 +94,9 @@ def execute(
     with write.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.plan_tasks(experiment, servers_by_name, context.clients, trace)
         traces_s = traced.estimate_seconds(to_trace)
-        display.begin(
-            format_announcement(experiment, servers_by_name, context.clients, traces_s, begins=begins, over=run.links)
-        )
-        for text in first.failures.values():
-            display.note(text)
+        display.begin(RunPlan(experiment, servers_by_name, context.clients, tuple(run.links), traces_s, begins))
+        for failure in first.failures.values():
+            display.note(FirstFailure(failure))
         canary = Canary(canary_path(build), context.pinning, folder)
         execution = Execution(
             run, cells, servers_by_name, context, canary, stored, display, to_trace, began_s, hosts, [*first.failures]
@@ -143,10 +150,7 @@ class Execution:
         longer_s = warm_up.estimate_added_s(self.cells, self.scenarios, self.context.warmups)
         seconds = plan.estimate_seconds(experiment, self.servers, self.context.clients) + longer_s
         if measured and experiment.capacity is None:
-            ends = clock_after(datetime.now().astimezone(), seconds)
-            self.display.note(
-                f"With these warm-ups the trials take about {format_clock(seconds)}, and end at about {ends}."
-            )
+            self.display.note(TimeOfTrials(seconds, datetime.now().astimezone()))
         budget_s = experiment.time_budget_s
         progress = Progress(
             tuple(self.cells),
@@ -162,7 +166,7 @@ class Execution:
     def _end_early(self, cut: Interrupted | GoneError) -> int:
         self.display.close()
         if isinstance(cut, GoneError):
-            self.display.note(f"The run ends here: {cut}.")
+            self.display.note(LostHosts(cut))
         return cut.exit_code
 
     def _measure_warm_ups(self, known: Mapping[Key, Warmup | None]) -> dict[Key, Warmup]:
@@ -178,7 +182,7 @@ class Execution:
         for kind, warmup in measurements:
             warmups[key(kind)] = warmup
             where = " ".join([kind.scenario, *(f"{name}={level}" for name, level in kind.levels.items())])
-            self.display.note(warm_up.describe_warmups(kind.contestant, where, [warmup]))
+            self.display.note(MeasuredWarmup(kind.contestant, where, warmup))
         return warmups
 
     def _run_cells(self, schedule: Schedule, progress: Progress) -> int:
@@ -224,7 +228,8 @@ class Execution:
                                     schedule.excuse(trial)
                         if progress.is_late and not is_late_noted:
                             is_late_noted = True
-                            display.note(explain_delay(progress, self.run.experiment.time_limit_s))
+                            limit_s = self.run.experiment.time_limit_s
+                            display.note(LateRun(progress.retried, progress.left_s(), limit_s))
                     if schedule.is_over(group[0].block):
                         canary_judge.judge()
                 canary_judge.judge(run_ended=True)
@@ -291,8 +296,8 @@ class Execution:
 
     def _trace_calls(self) -> int:
         """Trace system calls after the trials. Returns 0, or the exit code of the signal that cut it short."""
-        if text := traced.format_announcement(self.to_trace):
-            self.display.note(text)
+        if count := traced.count_tasks(self.to_trace):
+            self.display.note(PlannedTraces(count, traced.estimate_seconds(self.to_trace)))
         try:
             with raise_on_signals():
                 for task in self.to_trace:

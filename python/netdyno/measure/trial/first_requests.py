@@ -27,7 +27,6 @@ from netdyno.measure.trial.command import (
 )
 from netdyno.measure.trial.context import TrialContext
 from netdyno.measure.trial.serving import shut_down, wait_ready
-from netdyno.measure.trial.wrong_reply import explain, explain_held
 from netdyno.model import own_requests
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
@@ -39,6 +38,23 @@ from netdyno.question.plan import explain_skip
 
 class ChangedReplyError(UserError):
     """The two servers of a gate answer a request differently, and the user requested that they do not."""
+
+
+class WrongReply(msgspec.Struct, frozen=True):
+    """The first requests to a server by its name, none of which had a right reply within `wait_s`."""
+
+    name: str
+    settings: Settings
+    load: LoadResult
+    wait_s: float
+
+
+class WrongReplyError(UserError):
+    """A server has no right reply to the first requests; present/prose/wrong_reply.py words what came."""
+
+    def __init__(self, wrong: WrongReply) -> None:
+        super().__init__(f"{wrong.name} has no right reply to the first requests")
+        self.wrong = wrong
 
 
 LEAST_WAIT_S, LONGEST_WAIT_S = 2.0, 5.0
@@ -88,7 +104,7 @@ class FirstReplies(msgspec.Struct, frozen=True):
 
     experiment: Experiment
     by_server: Mapping[str, ServerReplies]
-    failures: Mapping[str, str] = msgspec.field(default_factory=dict)
+    failures: Mapping[str, UserError] = msgspec.field(default_factory=dict)
     """Of a gate: why one of its two has no right reply, by its name."""
 
     def describe_servers(self, servers: Sequence[Contestant]) -> tuple[Contestant, ...]:
@@ -120,11 +136,7 @@ def check(experiment: Experiment, servers: Mapping[str, Contestant], context: Tr
     settled = experiment.change_each(
         lambda scenario: _settle_scenario(scenario, by_server, is_gate=experiment.gate is not None)
     )
-    return FirstReplies(
-        settled,
-        by_server,
-        failures={name: str(failure) for name, failure in failures.items()},
-    )
+    return FirstReplies(settled, by_server, failures)
 
 
 def _settle_scenario(scenario: Scenario, by_server: Mapping[str, ServerReplies], *, is_gate: bool) -> Scenario:
@@ -243,12 +255,14 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
                 raise TrialError(f"the server ended with {how} at its first requests{server.read_reason()}")
             if result is None:
                 raise TrialError(why)
-            if held := explain_held(
-                contestant.name, result, connections or count_first_connections(cell_settings), wait_s
-            ):
-                raise UserError(held)
+            opened = connections or count_first_connections(cell_settings)
+            if served := count_served(result, opened):
+                raise UserError(
+                    f"{contestant.name} answers {quantities.plural(served, 'connection')} at a time: the other "
+                    f"{opened - served} of {opened} got no reply within {wait_s:g} s. -c {served} loads only that many"
+                )
             if connections is None and result.messages.received == 0:
-                raise UserError(explain(contestant.name, cell_settings, result, wait_s))
+                raise WrongReplyError(WrongReply(contestant.name, cell_settings, result, wait_s))
             loads.append(result)
             return result
 
@@ -259,6 +273,17 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
     overhead_s += time.monotonic() - ends_s
     rate_hz = max(load.requests.per_second for load in loads)
     return ServerReplies(bodies, closed_hz, rate_hz, _closes_each(loads), overhead_s)
+
+
+def count_served(load: LoadResult, connections: int) -> int:
+    """Return how many connections a server answers that answers no other as long as these stay open; 0 of any other
+    server. A slow one answers none twice before the others have an answer, and with a short listen queue the others
+    are not connected. Pure."""
+    served = load.connection_mean_ns.count if load.connection_mean_ns is not None else connections
+    others, has_closed = connections - served, load.connections.closed_after_reply > 0
+    waiting = min(others, load.connections.established - served)
+    is_held = waiting > 0 and load.messages.lost >= others and load.messages.received >= 2 * served and not has_closed
+    return served if is_held else 0
 
 
 def _measure_closed_loops(send: Send, cells: Sequence[tuple[str, Settings]], enough_hz: float) -> dict[str, float]:

@@ -111,15 +111,9 @@ def estimate_seconds(planned: Sequence[TraceTask]) -> float:
     )
 
 
-def format_announcement(planned: Sequence[TraceTask]) -> str:
-    """Announce the traces; empty where there are none."""
-    count = sum(not task.reason for task in planned)
-    if not count:
-        return ""
-    return (
-        f"tracing system calls in {quantities.plural(count, 'short trial')} of their own, "
-        f"about {estimate_seconds(planned):.0f} s"
-    )
+def count_tasks(planned: Sequence[TraceTask]) -> int:
+    """Return how many are traced. Pure."""
+    return sum(not task.reason for task in planned)
 
 
 def trace_task(task: TraceTask, contestant: Contestant, context: TrialContext) -> Traced:

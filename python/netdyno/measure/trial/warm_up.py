@@ -104,18 +104,6 @@ def measure(
             yield kind, warmup
 
 
-def describe_warmups(contestant: str, where: str, warmups: Sequence[Warmup]) -> str:
-    """Describe the warm-up in a scenario, at one level or several, in a line. Pure."""
-    lengths = sorted({f"{warmup.seconds:.1f}" for warmup in warmups}, key=float)
-    span = f"{lengths[0]} to {lengths[-1]} s" if len(lengths) > 1 else f"{lengths[0]} s"
-    if all(warmup.closed for warmup in warmups):
-        span += " of a closed loop before its load (its memory includes that)"
-    if all(warmup.steady for warmup in warmups):
-        return f"warm-up of {contestant}: {span} in {where}, measured"
-    still = f"the cost of a message had not settled after {LIMIT_S:g} s, so its JIT is part of its figures"
-    return f"warm-up of {contestant}: {span} in {where}; {still}"
-
-
 def carry_over(cell: Cell, context: TrialContext) -> TrialContext:
     """Add a warm-up for a level that was not planned when they were measured: the longest of the same contestant in the
     same scenario. Pure."""

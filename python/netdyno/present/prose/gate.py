@@ -15,13 +15,12 @@ from netdyno.analysis.found.gate import (
 )
 from netdyno.kit import quantities
 from netdyno.kit.quantities import percent_change, plural, share
-from netdyno.measure.trial import wrong_reply
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.metrics import METRICS
 from netdyno.model.options import settings
 from netdyno.present.prose import faults as fault_words
-from netdyno.present.prose import ranking
+from netdyno.present.prose import ranking, wrong_reply
 
 OUTCOMES: Mapping[GateOutcome, str] = {
     "better": "better",

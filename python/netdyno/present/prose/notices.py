@@ -8,9 +8,9 @@ from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.notices.uneven_threads import UNEVEN
 from netdyno.kit import quantities
 from netdyno.kit.paths import ENTRY
-from netdyno.measure.trial.warm_up import describe_warmups
 from netdyno.model.outcomes import RATE_TOLERANCE
 from netdyno.present.prose import company, loss
+from netdyno.present.prose.progress import describe_warmups
 
 
 def describe_overload(findings: ScenarioFindings) -> tuple[str, ...]:

@@ -11,11 +11,12 @@ from typing import IO, TYPE_CHECKING
 
 from netdyno.kit import quantities
 from netdyno.kit.escape import harmless
-from netdyno.measure.run.progress import Progress
+from netdyno.measure.run.progress import Progress, RunEvent
 from netdyno.model import outcomes, transports
 from netdyno.model.load_result import WriteOnly
 from netdyno.model.trial import Trial
 from netdyno.present.prose.exclusions import STATUS_WORDS
+from netdyno.present.prose.progress import describe_event
 from netdyno.question.plan import Cell
 from netdyno.question.side_by_side import BACKLOG, ROTATION
 
@@ -78,8 +79,8 @@ class PlainDisplay:
         self._printed_at = clock()
         self._running = ""
 
-    def begin(self, text: str) -> None:
-        for line in text.splitlines():
+    def begin(self, event: RunEvent) -> None:
+        for line in describe_event(event).splitlines():
             self._write_line(line)
 
     def trial_started(self, cell: Cell, progress: Progress) -> None:
@@ -100,8 +101,8 @@ class PlainDisplay:
         where = f"block {cell.block}/{progress.blocks} trial {number}/{progress.total}"
         return f"{where} ({progress.format_left()}) {describe_cell(cell)}"
 
-    def note(self, text: str) -> None:
-        self._write_line(text)
+    def note(self, event: RunEvent) -> None:
+        self._write_line(describe_event(event))
 
     def close(self) -> None:
         self._stream.flush()
@@ -124,8 +125,8 @@ class LiveDisplay:
         self._per_second: float | None = None  # until the load reports
         self._drawn_at = 0.0
 
-    def begin(self, text: str) -> None:
-        self._console.print(text, highlight=False, markup=False)
+    def begin(self, event: RunEvent) -> None:
+        self._console.print(describe_event(event), highlight=False, markup=False)
         self._live.start()
 
     def trial_started(self, cell: Cell, progress: Progress) -> None:
@@ -144,8 +145,8 @@ class LiveDisplay:
             text = quantities.shortened(f"{describe_cell(trial)}: {describe_result(trial)}", LONGEST_LINE)
             self._console.print(Text(text, style="yellow"))  # style= would colour the live block as well
 
-    def note(self, text: str) -> None:
-        self._console.print(text, highlight=False, markup=False)
+    def note(self, event: RunEvent) -> None:
+        self._console.print(describe_event(event), highlight=False, markup=False)
 
     def close(self) -> None:
         self._live.stop()

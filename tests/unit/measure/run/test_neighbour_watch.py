@@ -1,4 +1,4 @@
-"""The run asks after each trial, and gets one message when a neighbour stays and one when it has gone."""
+"""The run asks after each trial, and learns once that a neighbour stays and once that it has gone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from netdyno.measure.audits.neighbour import DOZEN, make_quota
 from netdyno.measure.machine.cpu_users import CpuUse
 from netdyno.measure.run.neighbour_watch import NeighbourWatch
+from netdyno.measure.run.progress import NeighbourChange
 from netdyno.model.trial import Trial
 from tests.unit.measure.audits.test_neighbour import CLANG, HALF, tried
 
@@ -17,19 +18,16 @@ def watch(*trials: Trial) -> NeighbourWatch:
 
 def test_it_names_itself_at_the_dozenth_try_and_only_then() -> None:
     watched = watch()
-    messages = [watched.add(tried(foreign_s=1.8)) for _ in range(DOZEN)]
-    assert messages[:-1] == [""] * (DOZEN - 1)
-    assert "12 tries in a row were lost, beside 1.8 cores of clang++ on " in messages[-1]
-    assert "end them, or stop here (Ctrl-C)" in messages[-1]
+    changes = [watched.add(tried(foreign_s=1.8)) for _ in range(DOZEN)]
     assert watched.present is not None
-    assert [watched.add(tried(foreign_s=1.8, beside=watched.present)) for _ in range(3 * DOZEN)] == [""] * 3 * DOZEN
+    assert changes == [None] * (DOZEN - 1) + [NeighbourChange("programs", watched.present, DOZEN, "strike-out")]
+    assert [watched.add(tried(foreign_s=1.8, beside=watched.present)) for _ in range(3 * DOZEN)] == [None] * 3 * DOZEN
 
 
 def test_it_says_that_it_has_gone() -> None:
     watched = watch(tried(foreign_s=0.5, beside=HALF))
-    messages = [watched.add(tried(beside=HALF)) for _ in range(DOZEN)]
-    assert messages[:-1] == [""] * (DOZEN - 1)
-    assert messages[-1].startswith("The machine is free again, without 0.5 cores of ")
+    changes = [watched.add(tried(beside=HALF)) for _ in range(DOZEN)]
+    assert changes == [None] * (DOZEN - 1) + [NeighbourChange("gone", HALF, 0, "strike-out")]
     assert watched.present is None
 
 
@@ -47,28 +45,27 @@ def test_none_watches_the_machine_while_trials_come_out_well() -> None:
         raise AssertionError("the machine was watched for nothing")
 
     watched = NeighbourWatch((), "strike-out", watch_now)
-    assert {watched.add(tried(foreign_s=0.9 * (number % 3 > 0))) for number in range(5 * DOZEN)} == {""}
+    assert {watched.add(tried(foreign_s=0.9 * (number % 3 > 0))) for number in range(5 * DOZEN)} == {None}
     assert not watched.may_stay or watched.present is None
 
 
-def test_a_quota_is_named_with_the_way_to_raise_it_and_stays() -> None:
+def test_a_quota_is_named_once_and_stays() -> None:
     watched = watch()
-    messages = [watched.add(tried(throttled_s=0.6)) for _ in range(DOZEN)]
-    assert messages[:-1] == [""] * (DOZEN - 1)
-    assert "12 tries in a row were lost, with 0.6 cores that a CPU quota withheld" in messages[-1]
-    assert "raise it (cpu.max; docker run --cpus)" in messages[-1]
+    changes = [watched.add(tried(throttled_s=0.6)) for _ in range(DOZEN)]
     quota = watched.present
-    assert [watched.add(tried(throttled_s=0.0, beside=quota)) for _ in range(2 * DOZEN)] == [""] * 2 * DOZEN
+    assert quota is not None
+    assert changes == [None] * (DOZEN - 1) + [NeighbourChange("quota", quota, DOZEN, "strike-out")]
+    assert [watched.add(tried(throttled_s=0.0, beside=quota)) for _ in range(2 * DOZEN)] == [None] * 2 * DOZEN
     assert watched.present == quota
 
 
 def test_programs_come_and_go_beside_a_quota() -> None:
     watched = watch(tried(beside=make_quota(0.6, cores=2)))
     came = [watched.add(tried(foreign_s=1.8, throttled_s=0.6, beside=watched.present)) for _ in range(DOZEN)]
-    assert "beside 1.8 cores of clang++ on " in came[-1]
+    assert [change.change for change in came if change] == ["programs"]
     assert watched.present is not None
     assert (watched.present.foreign_cores, watched.present.quota_cores) == (1.8, 0.6)
     gone = [watched.add(tried(throttled_s=0.6, beside=watched.present)) for _ in range(DOZEN)]
-    assert gone[-1].startswith("The machine is free again, without 1.8 cores of clang++")
+    assert [change.change for change in gone if change] == ["gone"]
     assert watched.present is not None
     assert (watched.present.most_cores, watched.present.quota_cores) == (0.0, 0.6)

@@ -1,11 +1,12 @@
 """The sentence for a server of the user's own that has no right reply: what was sent, what was expected, what came, and
-which option accepts it. Pure."""
+which option accepts it. Pure functions."""
 
 from __future__ import annotations
 
 import re
 
-from netdyno.kit import quantities
+from netdyno.kit.errors import UserError
+from netdyno.measure.trial.first_requests import WrongReply, WrongReplyError
 from netdyno.model.load_result import FirstExchange, LoadResult
 from netdyno.model.options import Settings
 
@@ -19,14 +20,17 @@ _REPLY = re.compile(r"HTTP/1\.[01] (\d{3})")
 _LOCATION = re.compile(r"\\r\\nlocation: *(?:https?://[^/\\]*)?(/[^\\]*)", re.IGNORECASE)
 
 
-def explain(name: str, settings: Settings, load: LoadResult, wait_s: float) -> str:
+def describe_error(error: UserError) -> str:
+    """Return the whole line of an error; that of a wrong reply says what was sent, expected and received."""
+    return f"{error}. {_describe_wrong(error.wrong)}" if isinstance(error, WrongReplyError) else str(error)
+
+
+def _describe_wrong(wrong: WrongReply) -> str:
+    load = wrong.load
     statuses = load.replies.statuses if load.replies else {}
     status = max(statuses, key=lambda code: statuses[code], default="")
     exchange = load.first_exchange or FirstExchange(sent="", received="")
-    return (
-        f"{name} has no right reply to the first requests. "
-        f"{describe_exchange(settings, exchange, status, _describe_silence(load, wait_s))}"
-    )
+    return describe_exchange(wrong.settings, exchange, status, _describe_silence(load, wrong.wait_s))
 
 
 def describe_exchange(settings: Settings, exchange: FirstExchange, status: str, silence: str = "nothing") -> str:
@@ -43,27 +47,6 @@ def read_status(received: str) -> str:
     """Return the status of a reply of http; empty for any other."""
     match = _REPLY.match(received)
     return match[1] if match else ""
-
-
-def explain_held(name: str, load: LoadResult, connections: int, wait_s: float) -> str:
-    """Say that a server answers some connections and, as long as these stay open, no other; empty where it does not. A
-    slow one answers none twice before the others have an answer, and with a short listen queue the others are not
-    connected."""
-    answered = load.connection_mean_ns.count if load.connection_mean_ns is not None else connections
-    others, has_closed = connections - answered, load.connections.closed_after_reply > 0
-    waiting = min(others, load.connections.established - answered)
-    if (
-        answered == 0
-        or waiting <= 0
-        or load.messages.lost < others
-        or load.messages.received < 2 * answered
-        or has_closed
-    ):
-        return ""
-    return (
-        f"{name} answers {quantities.plural(answered, 'connection')} at a time: the other {others} of {connections} "
-        f"got no reply within {wait_s:g} s. -c {answered} loads only that many"
-    )
 
 
 def _shorten(text: str) -> str:

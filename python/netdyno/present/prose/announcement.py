@@ -1,40 +1,28 @@
-"""The announcement of a run, before its first trial: its questions, its trials, and how long it takes."""
+"""The announcement of a run, before its first trial: its questions, its trials, and how long it takes. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
-from types import MappingProxyType
-
 from netdyno.kit import quantities
 from netdyno.kit.units import clock_after, format_clock
-from netdyno.measure.run.progress import Progress
+from netdyno.measure.run.progress import RunPlan
 from netdyno.model import levels
 from netdyno.model.experiment import Experiment
 from netdyno.question import blocks, plan
 
 
-def format_announcement(
-    experiment: Experiment,
-    servers: plan.ContestantsByName,
-    clients: plan.ContestantsByName = MappingProxyType({}),
-    traces_s: float = 0.0,
-    *,
-    begins: datetime,
-    over: Sequence[str] = (),
-) -> str:
-    """Announce the questions of a run, its trials, its duration with `traces_s` for work beside the trials, and the
-    expected time of its end."""
+def format_announcement(run: RunPlan) -> str:
+    """Announce the questions of a run, its trials, its duration, and the expected time of its end."""
+    experiment, begins, traces_s = run.experiment, run.begins, run.traces_s
     cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in levels.combinations(scenario))
     budget_s = experiment.time_budget_s
     shortest = blocks.fix_number(experiment, blocks.find_fewest) if budget_s is None else experiment
     longest = blocks.fix_number(experiment, blocks.find_most)
     seconds, most_seconds = (
-        plan.estimate_seconds(planned, servers, clients) + traces_s for planned in (shortest, longest)
+        plan.estimate_seconds(planned, run.servers, run.clients) + traces_s for planned in (shortest, longest)
     )
     if budget_s is not None:
         most_seconds = max(seconds, min(most_seconds, budget_s))
-    twins = len(plan.choose_twins(experiment, servers, clients))
+    twins = len(plan.choose_twins(experiment, run.servers, run.clients))
     twice = f"; {quantities.plural(twins, 'trial')} twice, for the A/A control" if twins else ""
     budget = f" with budget {experiment.budget}" if experiment.budget != "normal" else ""
     number, takes = quantities.plural(shortest.blocks, "block"), f"about {format_clock(seconds)}"
@@ -64,8 +52,8 @@ def format_announcement(
         f"{experiment.name}{budget}: {experiment.question}\n"
         f"It answers {describe_questions(experiment)}.\n"
         f"It makes {number} of {quantities.plural(cells, 'trial')} over "
-        f"{quantities.listed(over or levels.links(experiment))} "
-        f"({quantities.plural(len(servers), 'contestant')}{twice}).\n"
+        f"{quantities.listed(run.links or levels.links(experiment))} "
+        f"({quantities.plural(len(run.servers), 'contestant')}{twice}).\n"
         f"It takes {takes} (minutes:seconds), and ends {ends}{longer}."
     )
 
@@ -85,12 +73,3 @@ def describe_questions(experiment: Experiment) -> str:
     along = [f"{flip.first} or {flip.second} by {flip.along}" for flip in experiment.flips]
     flips_text = f", and where the better one changes: {quantities.listed(along)}" if along else ""
     return f"{what}: {quantities.listed(questions)}{claims_text if claims else ''}{flips_text}"
-
-
-def explain_delay(progress: Progress, limit_s: float | None) -> str:
-    """Explain that the machine makes the run longer than was announced."""
-    limit_text = "" if limit_s is None else f", at most {format_clock(limit_s)} in all"
-    return (
-        f"The machine is disturbed: {quantities.plural(progress.retried, 'trial')} retried so far. The rest takes "
-        f"about {format_clock(progress.left_s())} more{limit_text}."
-    )
