@@ -1,5 +1,5 @@
-"""A gate's lines for a terminal, for a pull request (Markdown), for a CI server (JUnit XML) and
-for a history (JSON)."""
+"""The forms of a gate: for a terminal, a pull request (Markdown), a CI server (JUnit XML) and a history (JSON). Its
+words are those of present/prose/gate.py."""
 
 from __future__ import annotations
 
@@ -8,29 +8,15 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from netdyno.analysis.found.gate import GatedMetric, GateFindings
-from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.gate.judge_gate import FAILS, PASSES
 from netdyno.kit.escape import harmless, harmless_markdown
 from netdyno.kit.quantities import percent_change
 from netdyno.present.plain import make_plain
-from netdyno.present.prose import company, ground, ranking
 from netdyno.present.prose import faults as fault_words
 from netdyno.present.prose import gate as prose
+from netdyno.present.prose import ranking
 
 HEADINGS = ("scenario and metric", "before", "after", "change", "interval", "margin", "")
-
-
-def list_notes(result: GateFindings, scenarios: Sequence[ScenarioFindings]) -> tuple[str, ...]:
-    """Return what was sent and came where no reply was right, and what holds for all figures of these scenarios: the
-    neighbours and the CPU quota, each sentence once."""
-    by_name = {findings.scenario.name: findings.scenario for findings in scenarios}
-    exchanges = (prose.describe_exchange(counts, by_name[counts.scenario]) for counts in result.faults)
-    notes = (
-        note
-        for scenario in scenarios
-        for note in (*company.list_caveats(scenario.company), *ground.describe_quota(scenario.ground.quota_cores))
-    )
-    return tuple(dict.fromkeys([*filter(None, exchanges), *notes]))
 
 
 def format_text(result: GateFindings, notes: Sequence[str] = ()) -> str:
@@ -48,11 +34,10 @@ def format_markdown(result: GateFindings, run_id: str, notes: Sequence[str] = ()
     """Write a table, one line a metric."""
     rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(_make_row, result.lines)]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    together = "In 95% of gates all intervals are right, however often the gate judges them."
     remarks = "".join(f"* {harmless_markdown(remark)}\n" for remark in _list_remarks(result, notes))
     return (
         f"**{harmless_markdown(prose.describe_decision(result))}**\n\n{table}\n\n{remarks}{chr(10) if remarks else ''}"
-        f"{together} Run `{harmless(run_id)}`.\n"
+        f"{prose.WHAT_HOLDS} Run `{harmless(run_id)}`.\n"
     )
 
 

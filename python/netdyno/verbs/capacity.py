@@ -22,7 +22,6 @@ from netdyno.analysis.notices.single_contestants import find_neighbours
 from netdyno.analysis.trials.split import split
 from netdyno.kit import quantities
 from netdyno.kit.paths import build_dir
-from netdyno.kit.units import clock_after, format_duration
 from netdyno.measure.machine import topology
 from netdyno.measure.run import capacity_search, needed, preparation
 from netdyno.measure.run.hosts import RunSetup
@@ -38,8 +37,8 @@ from netdyno.model.objective import parse as parse_objective
 from netdyno.model.trial import Trial
 from netdyno.present.findings_json import convert_company
 from netdyno.present.plain import make_plain
-from netdyno.present.prose import ground, replies
-from netdyno.present.prose.capacity import OUTCOME_WORDS, describe_answer, explain_failure, format_rate
+from netdyno.present.prose import ground
+from netdyno.present.prose.capacity import advise_longer, describe_answer, explain_failure, format_step, introduce
 from netdyno.present.prose.capacity_comparison import describe_comparison, format_carried
 from netdyno.present.prose.company import list_caveats
 from netdyno.present.prose.progress import describe_event
@@ -53,8 +52,6 @@ from netdyno.verbs import run as run_command
 from netdyno.verbs.capacity_plan import narrow, plan_searches
 from netdyno.verbs.own_servers import ServersRequest
 
-USUAL_STEPS = (16, 46)
-"""The steps without noise and with the most that was tried (docs/adr/capacity.md)."""
 ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
 """Endings that are an answer, and so give exit code 0. A generator at its limit is one only above a rate that holds."""
 
@@ -104,7 +101,7 @@ def run(request: ServersRequest, argv: Sequence[str]) -> int:
     experiment, servers = plan_searches(request, contestants.discover(build=build))
     servers = needed.make(experiment, servers, [], build).servers
     console = open_for_sentences(sys.stderr if request.as_json else sys.stdout)
-    for text in introduce(experiment, len(servers)):
+    for text in introduce(experiment, len(servers), datetime.now().astimezone()):
         console.print(text, markup=False)
     searches = _search_all(request, experiment, servers, console, argv, build)
     if len(servers) > 1 and not searches[-1].interrupted:
@@ -175,7 +172,7 @@ def _search(
         print(f"interrupted: {stored} stored in {outcome.folder}", file=sys.stderr)
     else:
         console.print(f"{sentence}.", markup=False, style="bold")
-        for text in (*_list_advice(answer, experiment), *_list_caveats(company)):
+        for text in (*advise_longer(answer, experiment.capacity), *_list_caveats(company)):
             console.print(text, markup=False)
     if report is not None:
         console.print(f"report: {report}", markup=False)
@@ -190,59 +187,11 @@ def _read_answer(folder: Path) -> Searched | None:
     return summarise_search(part)
 
 
-def _list_advice(answer: Answer, experiment: Experiment) -> list[str]:
-    """Say how lower rates can be tried where the objective held at none."""
-    plan = experiment.capacity
-    if answer.ending != "none" or plan is None or answer.fails is None or answer.fails.rate_hz > plan.least_hz:
-        return []
-    return ["A longer --duration tries lower rates: a window needs enough messages for the objective."]
-
-
 def _list_caveats(company: Company | None) -> list[str]:
     return [*ground.describe_quota(topology.read().quota), *list_caveats(company)]
 
 
 # --- the output -------------------------------------------------------------------------------------------------------
-
-
-def introduce(experiment: Experiment, count: int) -> tuple[str, ...]:
-    """Return the question, the load of all steps, and how long the searches take."""
-    (scenario,) = experiment.scenarios
-    return experiment.question, load_words(scenario), estimate_time(scenario, count, datetime.now().astimezone())
-
-
-def load_words(scenario: Scenario) -> str:
-    """Describe the load that all steps share."""
-    options = "".join(f", server {name} {value}" for name, value in scenario.server.items())
-    return (
-        f"{scenario.workload} over {quantities.plural(scenario.connections, 'connection')}, "
-        f"{replies.describe_requests(scenario)}, {scenario.arrivals} arrivals{options}; each step: a fresh server, "
-        f"{format_duration(scenario.warmup_s)} of warm-up and {format_duration(scenario.duration_s)} measured"
-    )
-
-
-def estimate_time(scenario: Scenario, count: int, start: datetime) -> str:
-    """Estimate the duration and the end of so many searches."""
-    step_s = scenario.warmup_s + scenario.duration_s + plan.TRIAL_OVERHEAD_S + plan.CANARY_S
-    first, last = (clock_after(start, count * steps * step_s) for steps in USUAL_STEPS)
-    few, many = USUAL_STEPS
-    ends = f"between {first} and {last}" if first != last else f"at about {first}"
-    what = "a search usually takes" if count == 1 else f"{count} searches in turn usually take"
-    per_search = "" if count == 1 else " each"
-    end = "ends" if count == 1 else "end"
-    steps = f"{what} {few} to {many} steps{per_search} of {step_s:.1f} s"
-    return f"{steps}, and so {end} {ends}; longer where the machine disturbs trials"
-
-
-def format_step(number: int, trial: Trial, verdict: Verdict) -> str:
-    """Format one step for the terminal."""
-    columns = [f"{number:>3}  {format_rate(float(trial.levels[RATE])):>9}/s  {OUTCOME_WORDS[verdict.outcome]:<10}"]
-    if trial.load is not None and trial.load.latency.response_ns.count:
-        response = trial.load.latency.response_ns
-        figures = {"p50": response.p50, "p99": response.p99, "p99.9": response.p999}
-        columns.append("  ".join(f"{name} {quantities.duration(value):>8}" for name, value in figures.items()))
-    columns.append(explain_failure(verdict.why))
-    return "  ".join(columns).rstrip()
 
 
 def as_json(trial: Trial, verdict: Verdict) -> dict[str, object]:

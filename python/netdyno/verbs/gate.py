@@ -154,7 +154,7 @@ def decide(run_request: RunRequest, request: GateRequest, argv: Sequence[str]) -
 
         print(json.dumps(done.line | {"gate": make_plain(findings)}), flush=True)
     if findings is not None:
-        from netdyno.present.gate import list_notes
+        from netdyno.present.prose.gate import list_notes
 
         notes = list_notes(findings, done.analysis.scenarios if done.analysis else ())
         _write(findings, str(done.line["run_id"]), request, notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -12,7 +12,6 @@ from typing import IO
 import msgspec
 from msgspec.structs import replace
 
-from netdyno.kit import quantities
 from netdyno.kit.errors import UserError
 from netdyno.kit.escape import harmless, harmless_lines
 from netdyno.kit.paths import build_dir
@@ -27,6 +26,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import middle
 from netdyno.model.options import PROFILED, Settings, settings
 from netdyno.model.profile import Profile, Profiled
+from netdyno.present.prose.loads import describe_combination, describe_profiled
 from netdyno.question import plan, scenarios
 from netdyno.question.contestants import contestants
 from netdyno.question.plan import Cell
@@ -58,7 +58,7 @@ def run(request: ServersRequest) -> int:
     try:
         with interrupts.raise_on_signals():
             for number, server in enumerate(ready):
-                print(f"{server.name}: {load_words(scenario)}, twice under perf", file=output, flush=True)
+                print(f"{server.name}: {describe_profiled(scenario)}, twice under perf", file=output, flush=True)
                 load_settings = adapt_to_server(settings(scenario, {}), server)
                 task = _build_task(number, scenario, {}, load_settings, server, prepared.context)
                 measured += profiled.profile(task, prepared.context)
@@ -95,15 +95,6 @@ def _find_servers(request: ServersRequest, build: Path) -> list[Contestant]:
     return servers
 
 
-def load_words(scenario: Scenario) -> str:
-    """Describe the load of both in one line."""
-    pace = "as fast as they are answered" if scenario.rate is None else f"{scenario.rate:g} messages/s"
-    return (
-        f"{scenario.workload} over {quantities.plural(scenario.connections, 'connection')}, {pace}, "
-        f"{scenario.duration_s:g} s"
-    )
-
-
 def _build_task(
     number: int,
     scenario: Scenario,
@@ -124,7 +115,7 @@ def _present_profiles(measured: Sequence[Profile], scenario: Scenario, folder: P
     from netdyno.present.prose import profile as prose
     from netdyno.present.terminal.profile import render
 
-    question = Profiled(load=load_words(scenario), profiles=tuple(measured))
+    question = Profiled(load=describe_profiled(scenario), profiles=tuple(measured))
     folded = profiles.write(question, folder, "profile")
     entries = [
         {
@@ -182,7 +173,7 @@ def run_after_trials(
                 task = _build_task(number, scenario, chosen, load_settings, named[name], context)
                 measured += profiled.profile(task, context)
             question = Profiled(
-                question=scenario.name, load=describe_load(load_settings, chosen), profiles=tuple(measured)
+                question=scenario.name, load=describe_combination(load_settings, chosen), profiles=tuple(measured)
             )
             profiles.write(question, folder, f"{profiles.OF_QUESTION}{scenario.name}")
             print(
@@ -190,9 +181,3 @@ def run_after_trials(
                 file=output,
                 flush=True,
             )
-
-
-def describe_load(load_settings: Settings, levels: Mapping[str, type_level]) -> str:
-    """Describe the load of a combination in one line."""
-    level_words = "".join(f", {name} {level}" for name, level in levels.items())
-    return f"{load_settings.workload}{level_words}, {load_settings.duration_s:g} s"

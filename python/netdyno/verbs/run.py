@@ -238,8 +238,9 @@ def _conclude_gate(done: RunResult) -> RunResult:
     if findings is None or done.analysis is None or done.exit_code > 128:
         return done
     from netdyno.present import gate
+    from netdyno.present.prose.gate import list_notes
 
-    open_for_sentences(sys.stderr).print(gate.format_text(findings, gate.list_notes(findings, done.analysis.scenarios)))
+    open_for_sentences(sys.stderr).print(gate.format_text(findings, list_notes(findings, done.analysis.scenarios)))
     return msgspec.structs.replace(done, exit_code=GATE_EXIT_CODES[findings.decision])
 
 

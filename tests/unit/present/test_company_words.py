@@ -17,6 +17,7 @@ from netdyno.present import findings_json, gate
 from netdyno.present.export import tables
 from netdyno.present.export.collect import collect
 from netdyno.present.prose import caveats, company, verdict
+from netdyno.present.prose.gate import list_notes
 from netdyno.present.report import scoreboard
 from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.table import render
@@ -112,6 +113,6 @@ def test_programs_read_it() -> None:
 def test_a_gate_has_it(written: object) -> None:
     assert callable(written)
     assert "beside 1.8 cores of" in written(
-        gate.list_notes(msgspec.structs.replace(FOUND, faults=()), analyse_beside().scenarios)
+        list_notes(msgspec.structs.replace(FOUND, faults=()), analyse_beside().scenarios)
     )
     assert "beside" not in written(())

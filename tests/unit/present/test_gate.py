@@ -158,7 +158,7 @@ def test_a_cpu_quota_is_stated_once() -> None:
     scenarios = analyse(limited).scenarios
     assert len(scenarios) > 1
     undecided = GateFindings(GATE, (), (), "open", may_go_on=False)
-    assert gate.list_notes(undecided, scenarios) == (
+    assert prose.list_notes(undecided, scenarios) == (
         "Measured under a CPU quota of 0.4 cores for server, generator and netdyno together.",
     )
-    assert gate.list_notes(undecided, analyse(run).scenarios) == ()
+    assert prose.list_notes(undecided, analyse(run).scenarios) == ()

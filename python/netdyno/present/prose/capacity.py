@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 
+from netdyno.analysis.capacity.judge_capacity import Verdict
 from netdyno.analysis.capacity.search import SearchOutcome
 from netdyno.analysis.found.capacity import (
     Answer,
@@ -18,8 +20,14 @@ from netdyno.analysis.found.capacity import (
     Reason,
 )
 from netdyno.kit import quantities
+from netdyno.kit.units import clock_after
+from netdyno.model.experiment import CapacityPlan, Experiment, Scenario
 from netdyno.model.objective import Objective
 from netdyno.model.outcomes import OF_OTHERS
+from netdyno.model.trial import Trial
+from netdyno.present.prose.loads import describe_steps
+from netdyno.question import plan
+from netdyno.question.capacity import RATE
 
 OUTCOME_WORDS: dict[SearchOutcome, str] = {
     "held": "held",
@@ -28,6 +36,44 @@ OUTCOME_WORDS: dict[SearchOutcome, str] = {
     "disturbed": "machine disturbed",
     "broken": "not completed",
 }
+USUAL_STEPS = (16, 46)
+"""The steps without noise and with the most that was tried (docs/adr/capacity.md)."""
+
+
+def introduce(experiment: Experiment, count: int, start: datetime) -> tuple[str, ...]:
+    """Return the question, the load of all steps, and how long so many searches take."""
+    (scenario,) = experiment.scenarios
+    return experiment.question, describe_steps(scenario), _estimate_time(scenario, count, start)
+
+
+def _estimate_time(scenario: Scenario, count: int, start: datetime) -> str:
+    step_s = scenario.warmup_s + scenario.duration_s + plan.TRIAL_OVERHEAD_S + plan.CANARY_S
+    first, last = (clock_after(start, count * steps * step_s) for steps in USUAL_STEPS)
+    few, many = USUAL_STEPS
+    ends = f"between {first} and {last}" if first != last else f"at about {first}"
+    what = "a search usually takes" if count == 1 else f"{count} searches in turn usually take"
+    per_search = "" if count == 1 else " each"
+    end = "ends" if count == 1 else "end"
+    steps = f"{what} {few} to {many} steps{per_search} of {step_s:.1f} s"
+    return f"{steps}, and so {end} {ends}; longer where the machine disturbs trials"
+
+
+def format_step(number: int, trial: Trial, verdict: Verdict) -> str:
+    """Format one step for the terminal."""
+    columns = [f"{number:>3}  {format_rate(float(trial.levels[RATE])):>9}/s  {OUTCOME_WORDS[verdict.outcome]:<10}"]
+    if trial.load is not None and trial.load.latency.response_ns.count:
+        response = trial.load.latency.response_ns
+        figures = {"p50": response.p50, "p99": response.p99, "p99.9": response.p999}
+        columns.append("  ".join(f"{name} {quantities.duration(value):>8}" for name, value in figures.items()))
+    columns.append(explain_failure(verdict.why))
+    return "  ".join(columns).rstrip()
+
+
+def advise_longer(answer: Answer, searched: CapacityPlan | None) -> tuple[str, ...]:
+    """Say how lower rates can be tried where the objective held at none."""
+    if answer.ending != "none" or searched is None or answer.fails is None or answer.fails.rate_hz > searched.least_hz:
+        return ()
+    return ("A longer --duration tries lower rates: a window needs enough messages for the objective.",)
 
 
 def format_rate(rate_hz: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from netdyno.analysis.found.gate import (
     Faults,
@@ -13,14 +13,15 @@ from netdyno.analysis.found.gate import (
     NoFigures,
     Unmeasured,
 )
+from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.kit import quantities
 from netdyno.kit.quantities import percent_change, plural, share
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.metrics import METRICS
 from netdyno.model.options import settings
+from netdyno.present.prose import company, ground, ranking, wrong_reply
 from netdyno.present.prose import faults as fault_words
-from netdyno.present.prose import ranking, wrong_reply
 
 OUTCOMES: Mapping[GateOutcome, str] = {
     "better": "better",
@@ -37,6 +38,7 @@ DECISIONS: Mapping[GateDecision, str] = {
     "open": "Not decided.",
     "unmeasured": "Nothing was measured.",
 }
+WHAT_HOLDS = "In 95% of gates all intervals are right, however often the gate judges them."
 
 
 def name_line(line: GatedMetric) -> str:
@@ -100,6 +102,19 @@ def describe_exchange(counts: Faults, scenario: Scenario) -> str:
     first = next(iter(combinations(scenario)), {})
     status = wrong_reply.read_status(counts.exchange.received)
     return f"{counts.scenario}: {wrong_reply.describe_exchange(settings(scenario, first), counts.exchange, status)}."
+
+
+def list_notes(result: GateFindings, scenarios: Sequence[ScenarioFindings]) -> tuple[str, ...]:
+    """Return what was sent and came where no reply was right, and what holds for all figures of these scenarios: the
+    neighbours and the CPU quota, each sentence once."""
+    by_name = {findings.scenario.name: findings.scenario for findings in scenarios}
+    exchanges = (describe_exchange(counts, by_name[counts.scenario]) for counts in result.faults)
+    notes = (
+        note
+        for scenario in scenarios
+        for note in (*company.list_caveats(scenario.company), *ground.describe_quota(scenario.ground.quota_cores))
+    )
+    return tuple(dict.fromkeys([*filter(None, exchanges), *notes]))
 
 
 def describe_decision(result: GateFindings) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from netdyno.kit import quantities
-from netdyno.kit.units import duration_words
+from netdyno.kit.units import duration_words, format_duration
+from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
+from netdyno.model.options import Settings
+from netdyno.present.prose import replies
 
 
 def describe_load(scenario: Scenario) -> str:
@@ -17,6 +22,31 @@ def describe_load(scenario: Scenario) -> str:
         + _describe_deliveries(scenario)
         + _describe_streams(scenario)
     )
+
+
+def describe_steps(scenario: Scenario) -> str:
+    """Describe the load that all steps of a search share."""
+    options = "".join(f", server {name} {value}" for name, value in scenario.server.items())
+    return (
+        f"{scenario.workload} over {quantities.plural(scenario.connections, 'connection')}, "
+        f"{replies.describe_requests(scenario)}, {scenario.arrivals} arrivals{options}; each step: a fresh server, "
+        f"{format_duration(scenario.warmup_s)} of warm-up and {format_duration(scenario.duration_s)} measured"
+    )
+
+
+def describe_profiled(scenario: Scenario) -> str:
+    """Describe the load under which servers are profiled."""
+    pace = "as fast as they are answered" if scenario.rate is None else f"{scenario.rate:g} messages/s"
+    return (
+        f"{scenario.workload} over {quantities.plural(scenario.connections, 'connection')}, {pace}, "
+        f"{scenario.duration_s:g} s"
+    )
+
+
+def describe_combination(load_settings: Settings, levels: Mapping[str, type_level]) -> str:
+    """Describe the load under which a run's servers are profiled: that of a combination of levels."""
+    level_words = "".join(f", {name} {level}" for name, level in levels.items())
+    return f"{load_settings.workload}{level_words}, {load_settings.duration_s:g} s"
 
 
 def _describe_streams(scenario: Scenario) -> str:
