@@ -17,7 +17,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial
-from netdyno.present.prose.progress import describe_event
+from netdyno.present.prose.progress import describe_event, format_left
 from netdyno.question.contestants.contestants import discover
 from netdyno.question.plan import Cell
 from netdyno.verbs import permission
@@ -53,7 +53,7 @@ class Silent:
         self.begun.append(describe_event(event))
 
     def trial_started(self, cell: Cell, progress: Progress) -> None:
-        self.left.append(progress.format_left())
+        self.left.append(format_left(progress))
         self.progress = progress
 
     def throughput(self, completed: int, seconds: float) -> None: ...

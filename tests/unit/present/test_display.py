@@ -16,6 +16,7 @@ from netdyno.measure.run.progress import FirstFailure, Progress
 from netdyno.model.load_result import Audit
 from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
+from netdyno.present.prose.progress import format_left
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay, describe_result, render
 from netdyno.question.plan import Cell
 from tests.support.builders.made_run import EPOLL, REUSEPORT, ZMQ, messages_run
@@ -131,14 +132,14 @@ def test_the_time_left_is_the_plan_s_until_there_are_trials() -> None:
 def test_of_a_run_that_may_go_on_the_time_left_is_the_most_that_it_may_take() -> None:
     progress = Progress(CELLS, 1.5, time_budget_s=60.0)
     progress.expect(2, 10, 5)
-    assert progress.format_left() == "at most 0:15 left"
+    assert format_left(progress) == "at most 0:15 left"
     progress.add(trial(seconds=20.0))
-    assert progress.format_left() == "at most 0:40 left"  # 180 s for nine trials, and no time for them
+    assert format_left(progress) == "at most 0:40 left"  # 180 s for nine trials, and no time for them
     progress.expect(8, 10, 5)
-    assert progress.format_left() == "at most 2:20 left"  # what is planned comes, whatever the budget
+    assert format_left(progress) == "at most 2:20 left"  # what is planned comes, whatever the budget
     assert "block 1/5, trial 2/10" in render(CELLS[0], progress, 0.0, 100)[1]
     progress.expect(2, 2, 2)
-    assert progress.format_left() == "0:20 left"
+    assert format_left(progress) == "0:20 left"
 
 
 def test_the_live_block_says_which_trial_which_block_how_long_and_how_fast() -> None:

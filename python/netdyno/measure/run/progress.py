@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from netdyno.kit.errors import UserError
-from netdyno.kit.units import format_clock
+from netdyno.model.base import Name, Quoted
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad, Neighbour
@@ -79,20 +79,15 @@ class Progress:
             most_s = left_s if self._goes_on else min(most_s, left_s)
         return max(self._planned_s, most_s)
 
-    def format_left(self) -> str:
-        """ "4:05 left", or "at most 4:05 left"."""
-        at_most = "at most " if self.total > self.planned else ""
-        return f"{at_most}{format_clock(self.left_s())} left"
-
 
 class RunPlan(msgspec.Struct, frozen=True):
     """The plan of a run, when it `begins` by the clock on the wall: its servers and clients by their names, its links
     (none: those of the experiment), and the seconds of the traces after its trials."""
 
     experiment: Experiment
-    servers: Mapping[str, Contestant]
-    clients: Mapping[str, Contestant] = MappingProxyType({})
-    links: tuple[str, ...] = ()
+    servers: Mapping[Name, Contestant]
+    clients: Mapping[Name, Contestant] = MappingProxyType({})
+    links: tuple[Name, ...] = ()
     traces_s: float = 0.0
     begins: datetime = msgspec.field(default_factory=lambda: datetime.now().astimezone())
 
@@ -100,8 +95,8 @@ class RunPlan(msgspec.Struct, frozen=True):
 class ResumedRun(msgspec.Struct, frozen=True):
     """A run goes on after so many of its planned trials."""
 
-    run_id: str
-    question: str
+    run_id: Name
+    question: Quoted
     done: int
     planned: int
 
@@ -113,10 +108,10 @@ class FirstFailure(msgspec.Struct, frozen=True):
 
 
 class MeasuredWarmup(msgspec.Struct, frozen=True):
-    """The warm-up of a contestant in a scenario at its levels."""
+    """The warm-up of a contestant in a scenario at its levels (`where`)."""
 
-    contestant: str
-    where: str
+    contestant: Name
+    where: Name
     warmup: Warmup
 
 

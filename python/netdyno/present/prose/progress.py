@@ -14,6 +14,7 @@ from netdyno.measure.run.progress import (
     MeasuredWarmup,
     NeighbourChange,
     PlannedTraces,
+    Progress,
     ResumedRun,
     RunEvent,
     RunPlan,
@@ -52,6 +53,12 @@ def describe_event(event: RunEvent) -> str:
         case PlannedTraces():
             traces = plural(event.count, "short trial")
             return f"tracing system calls in {traces} of their own, about {event.seconds:.0f} s"
+
+
+def format_left(progress: Progress) -> str:
+    """ "4:05 left", or "at most 4:05 left"."""
+    at_most = "at most " if progress.total > progress.planned else ""
+    return f"{at_most}{format_clock(progress.left_s())} left"
 
 
 def describe_warmups(contestant: str, where: str, warmups: Sequence[Warmup]) -> str:

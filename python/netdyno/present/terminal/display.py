@@ -16,7 +16,7 @@ from netdyno.model import outcomes, transports
 from netdyno.model.load_result import WriteOnly
 from netdyno.model.trial import Trial
 from netdyno.present.prose.exclusions import STATUS_WORDS
-from netdyno.present.prose.progress import describe_event
+from netdyno.present.prose.progress import describe_event, format_left
 from netdyno.question.plan import Cell
 from netdyno.question.side_by_side import BACKLOG, ROTATION
 
@@ -99,7 +99,7 @@ class PlainDisplay:
 
     def _describe_trial(self, cell: Cell | Trial, progress: Progress, number: int) -> str:
         where = f"block {cell.block}/{progress.blocks} trial {number}/{progress.total}"
-        return f"{where} ({progress.format_left()}) {describe_cell(cell)}"
+        return f"{where} ({format_left(progress)}) {describe_cell(cell)}"
 
     def note(self, event: RunEvent) -> None:
         self._write_line(describe_event(event))
@@ -174,7 +174,7 @@ def render(cell: Cell, progress: Progress, per_second: float | None, width: int)
     )
     speed = "starting" if per_second is None else f"{quantities.whole(per_second)} messages/s"
     return [
-        f"{bar} {share:4.0%}  {progress.format_left()}",
+        f"{bar} {share:4.0%}  {format_left(progress)}",
         f"block {cell.block}/{progress.blocks}, trial {progress.done + 1}/{progress.total}: {describe_cell(cell)}",
         f"{speed}{f'   ({counts})' if counts else ''}",
     ]
