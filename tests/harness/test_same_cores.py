@@ -103,9 +103,9 @@ def test_a_server_that_can_use_all_cores_does_and_none_is_ranked_with_those_that
         assert {name for name, rank in ranks.items() if rank is None} == names & ONE_THREAD
         assert min(ranks[name] for name in able) == 1
         assert not mixed
-        assert re.search("Take (asio|threads)-", sentences) or re.search(
-            "are equal within|are not proven different", sentences
-        )
+        best = [name for name, rank in ranks.items() if rank == 1]
+        assert compute["verdict"] in ("winner", "equal", "undecided")
+        assert compute["verdict"] != "winner" or best[0].startswith(("asio-", "threads-"))
         assert f"epoll-coroutines, which could use {'one core'}" in sentences
         assert [len(group["contestants"]) for group in compute["ground"]["together"]] == [4, 1]
         assert "on one core:" in print_table(analysis, 100)
