@@ -138,7 +138,7 @@ def test_the_section_has_a_panel_for_each_figure_and_the_same_in_words() -> None
     for name in ("Round trips", "Server&#39;s core", "Generator&#39;s core"):
         assert f"<figcaption>{name}</figcaption>" in text
     assert text.count("<svg") == 3
-    assert "The canary&#x27;s round trips over the run, " in text
+    assert "The canary's round trips over the run, " in text
     assert "Crosses: invalid trials" in text
     rows = re.findall(r"<tr><th scope=\"row\">(\S+)</th>", text)
     assert [row for row in rows if row.isdigit()] == ["1", "2", "3", "4", "5", "6"]
