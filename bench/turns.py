@@ -77,13 +77,13 @@ class SliceRatio(NamedTuple):
         return 1 / (1 + margin) < self.low and self.high < 1 + margin
 
 
-def estimate_ratio(log_ratios: Sequence[float], level: float = 0.1) -> SliceRatio:
+def estimate_ratio(log_ratios: Sequence[float], significance: float = 0.1) -> SliceRatio:
     """Return the ratio of independent blocks with the interval by Student's t; infinite for fewer than two. Pure."""
     middle = statistics.fmean(log_ratios)
     count = len(log_ratios)
     half = math.inf
     if count > 1:
-        half = stats.student(count - 1, level) * statistics.stdev(log_ratios) / math.sqrt(count)
+        half = stats.student(count - 1, significance) * statistics.stdev(log_ratios) / math.sqrt(count)
     high = math.inf if half > stats.MOST_LOG else math.exp(middle + half)
     return SliceRatio(math.exp(middle), math.exp(middle - half), high, count)
 

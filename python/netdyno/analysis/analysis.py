@@ -39,17 +39,19 @@ def analyse(run: Run) -> Analysis:
     """Return all findings of a run. Raises HistogramError where a stored histogram cannot be read."""
     run = outcomes.judged(run)
     trials, experiment = run.all_trials, run.experiment
-    level = judge_advice.divide_level(experiment.advise) if experiment.advise else stats.LEVEL
+    significance = judge_advice.choose_significance(experiment.advise) if experiment.advise else stats.SIGNIFICANCE
     finished = run.finished_at is not None
     parts = split(run)
     by_name = {part.scenario.name: part for part in parts}
-    flips = tuple(follow_flip(flip, by_name[flip.scenario], level) for flip in experiment.flips)
+    flips = tuple(follow_flip(flip, by_name[flip.scenario], significance) for flip in experiment.flips)
     endings = [stopping.find_ending(part, finished=finished, time_budget_s=experiment.time_budget_s) for part in parts]
     scenarios = tuple(
         derive_findings(
             part,
             ending,
-            looks.FURTHER.divide_level(level) if part.scenario.name in experiment.looked_again else level,
+            looks.FURTHER.divide_significance(significance)
+            if part.scenario.name in experiment.looked_again
+            else significance,
             tuple(flip for flip in flips if flip.question == part.scenario.name),
         )
         for part, ending in zip(parts, endings, strict=True)
@@ -67,9 +69,9 @@ def analyse(run: Run) -> Analysis:
         windows_s=tuple(sorted({scenario.duration_s for scenario in experiment.scenarios})),
         contestants=tuple(sorted({name for part in parts for name in part.contestants})),
         scenarios=scenarios,
-        claims=judge_claims.decide_claims(experiment.claims, collect_evidence(run, parts), level),
+        claims=judge_claims.decide_claims(experiment.claims, collect_evidence(run, parts), significance),
         charts=build_charts(experiment.figures, parts),
-        level=level,
+        significance=significance,
         counts=msgspec.convert(outcomes.counts(run), Counts),
         excluded=tuple(
             _describe_trial(experiment, trial)
@@ -81,14 +83,14 @@ def analyse(run: Run) -> Analysis:
         machine=_summarise_machine_use(trials),
         canary=canary.summarise_run(run),
         pinning=tuple(dict.fromkeys(trial.pinning for trial in trials if trial.pinning is not None)),
-        control=summarise_control(experiment, parts, families, level, finished=finished),
+        control=summarise_control(experiment, parts, families, significance, finished=finished),
         about=run.about,
         environment=run.environment,
         requested=experiment,
         typed=run.typed,
         example=_find_example(run),
         trials=tuple(trials),
-        gate=judge_gate(experiment.gate, parts, level) if experiment.gate else None,
+        gate=judge_gate(experiment.gate, parts, significance) if experiment.gate else None,
         flips=flips,
         code_gains=derive_code_gains(scenarios, run.about),
     )

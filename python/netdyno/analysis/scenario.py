@@ -1,6 +1,6 @@
 """The findings of one scenario, from its part of a run. Only trials that are valid, or bounds, enter a figure. The
 comparisons of the scenario's own metric are one family, and those of the other axes together another: for each family
-the chance of any false difference is at most `stats.LEVEL`. Pure functions."""
+the chance of any false difference is at most `stats.SIGNIFICANCE`. Pure functions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
 
 
 def derive_findings(
-    part: ScenarioTrials, ending: EndOfBlocks | None, level: float, flips: tuple[FlipFound, ...] = ()
+    part: ScenarioTrials, ending: EndOfBlocks | None, significance: float, flips: tuple[FlipFound, ...] = ()
 ) -> ScenarioFindings:
     """Return the findings of a part. `flips` are those that the levels follow from: levels chosen by their results make
     no ranking, so nothing is compared over all of them."""
@@ -77,7 +77,7 @@ def derive_findings(
     of_axes: Mapping[str, Mapping[str, Samples]] = {
         axis: collect_metric(part.ranked, axis) for axis in axes.list_names(scenario)
     } or {scenario.metric: sampled}
-    families = dict.fromkeys(of_axes, ()) if flips else axes.compare_contestants(of_axes, groups, level)
+    families = dict.fromkeys(of_axes, ()) if flips else axes.compare_contestants(of_axes, groups, significance)
     family = families[scenario.metric]
     alone = scenario.metric == CAPACITY  # it has no other axis, and its search goes to the limit
     censored = () if alone else tuple(Censored(cell.level, cell.contestant, cell.share) for cell in part.saturated)
@@ -88,7 +88,7 @@ def derive_findings(
         name for name in names if name not in faulty and name not in {standing.contestant for standing in standings}
     )
     behind = message_cost.build_rows(part, _put_ranked_first(standings, names))
-    basis = answers.Basis(scenario, standings, family, scored, level, compute_block_seconds(part))
+    basis = answers.Basis(scenario, standings, family, scored, significance, compute_block_seconds(part))
     unranked_verdict: RankingVerdict | None = "not_ranked" if scenario.is_unread else "flip" if flips else None
     decisions = answers.decide_each(basis) if unranked_verdict is None else ()
     return ScenarioFindings(
@@ -114,7 +114,7 @@ def derive_findings(
         ending=ending,
         capacity=capacity.collect_findings(part),
         work=behind,
-        whys=associations.explain_differences(part.ranked, standings, families, scenario.metric, behind, level),
+        whys=associations.explain_differences(part.ranked, standings, families, scenario.metric, behind, significance),
         axes=scored,
         faulty=tuple(faulty.values()),
         unproven=tuple(find_unproven(part.trials).values()),

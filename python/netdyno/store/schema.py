@@ -1,6 +1,7 @@
 """The file results/<run-id>/run.sqlite: the run, its plan, and every trial, each on disk before the next one starts.
 
-The file is readable whenever the harness dies: a transaction is either whole or absent (https://sqlite.org/atomiccommit.html)."""
+The file is readable whenever the harness dies: a transaction is either whole or absent
+(https://sqlite.org/atomiccommit.html)."""
 
 from __future__ import annotations
 

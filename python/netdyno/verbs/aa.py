@@ -40,7 +40,7 @@ def run(request: RunRequest, argv: Sequence[str], comparisons: int, workload: st
         print(json.dumps(done.line | {"aa": count_comparisons(control) if control else None}), flush=True)
     if done.exit_code or control is None:
         return done.exit_code
-    too_often = control.fails or control.different.share > control.level
+    too_often = control.fails or control.different.share > control.significance
     return 1 if too_often or not control.single.of else 0
 
 

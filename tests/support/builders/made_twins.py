@@ -139,4 +139,4 @@ def made_control(different: int, comparisons: int, pairs: int = 9) -> Control:
         )
         return AA(scenario="echo", level="10 connections", contestant="a", comparison=comparison)
 
-    return Control(0.5, stats.LEVEL, tuple(make_aa(number) for number in range(comparisons)), None, 9)
+    return Control(0.5, stats.SIGNIFICANCE, tuple(make_aa(number) for number in range(comparisons)), None, 9)

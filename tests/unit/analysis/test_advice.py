@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.advice import judge_advice
-from netdyno.analysis.advice.judge_advice import divide_level, read_margin, select_remaining
+from netdyno.analysis.advice.judge_advice import choose_significance, read_margin, select_remaining
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.found.advice import LeftOut
 from netdyno.analysis.found.ranking import Censored
@@ -161,8 +161,8 @@ def test_a_server_that_cannot_be_run_gets_no_further_block() -> None:
 
 
 def test_each_look_has_its_share_of_the_level() -> None:
-    assert divide_level(Advise()) * (len(ADVICE_LOOKS) + 1) == pytest.approx(0.05)
-    assert divide_level(Advise(objective="p99<5ms")) == divide_level(Advise()) / 2
+    assert choose_significance(Advise()) * (len(ADVICE_LOOKS) + 1) == pytest.approx(0.05)
+    assert choose_significance(Advise(objective="p99<5ms")) == choose_significance(Advise()) / 2
     run = made({"a": 10.0, "b": 10.1, "c": 10.2}, spread=0.1)
     wide, narrow = (analyse(variant).scenarios[0].comparisons[0].interval for variant in (run, _without_looks(run)))
     assert wide is not None

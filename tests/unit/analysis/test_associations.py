@@ -116,7 +116,7 @@ def test_what_differs_beyond_chance_is_named_with_its_figures_and_its_interval()
     assert cpu.worse / cpu.better == pytest.approx(cpu.comparison.ratio)
     assert cpu.comparison.interval is not None
     assert cpu.comparison.interval.low < 7.6 / 4.9 < cpu.comparison.interval.high
-    assert cpu.comparison.p_corrected <= stats.LEVEL
+    assert cpu.comparison.p_corrected <= stats.SIGNIFICANCE
     assert text_of(paragraph).startswith(f"{LOCK} against {EPOLL} (throughput \N{MINUS SIGN}")
     assert re.search(r"CPU time in the kernel: 7\d(\.\d)?% against 8\d(\.\d)?%\.$", text_of(paragraph))
     assert " uses " in short_of(paragraph)

@@ -81,7 +81,7 @@ def compared(drawn: Drawn, trials: Sequence[Trial]) -> dict[tuple[str, str], Com
             ]
     given: Mapping[str, Samples] = samples
     raw = [stats.compare(first, second, given) for first, second in itertools.combinations(TRUE, 2)]
-    return {(comparison.a, comparison.b): comparison for comparison in stats.corrected(raw, stats.LEVEL)}
+    return {(comparison.a, comparison.b): comparison for comparison in stats.corrected(raw, stats.SIGNIFICANCE)}
 
 
 @cache

@@ -915,7 +915,7 @@ def test_on_the_threshold_itself_verdicts_are_rare() -> None:
         ).verdict
         for _ in range(200)
     ]
-    assert sum(verdict != "undecided" for verdict in verdicts) <= 200 * stats.LEVEL + 8
+    assert sum(verdict != "undecided" for verdict in verdicts) <= 200 * stats.SIGNIFICANCE + 8
     assert "not_testable" not in verdicts
 
 

@@ -46,7 +46,7 @@ RUNS: dict[str, Callable[[], Run]] = {
     "charts": charts_run,
     "unsafe": unsafe_run,
 }
-NOT_OF_RUN = {"typed", "links", "blocks_planned", "windows_s", "level", "requested", "pinning", "example"}
+NOT_OF_RUN = {"typed", "links", "blocks_planned", "windows_s", "significance", "requested", "pinning", "example"}
 """What was asked for, and how it was done; none of it was found."""
 OTHER_NAMES = {"about": "contestants", "blocks_measured": "blocks"}
 NOT_OF_QUESTION = {"scenario", "better", "comparisons", "cells", "flips"}

@@ -30,7 +30,7 @@ def summarise_control(
     experiment: Experiment,
     parts: Sequence[ScenarioTrials],
     families: Families,
-    level: float = stats.LEVEL,
+    significance: float = stats.SIGNIFICANCE,
     *,
     finished: bool,
 ) -> Control:
@@ -38,9 +38,9 @@ def summarise_control(
     comparisons = [comparison for part in parts for comparison in _compare_twins(part)]
     return Control(
         share=experiment.aa_share,
-        level=level,
+        significance=significance,
         comparisons=tuple(
-            _judge(comparison, families.get(comparison.scenario, ()), level) for comparison in comparisons
+            _judge(comparison, families.get(comparison.scenario, ()), significance) for comparison in comparisons
         ),
         none=None if any(part.twins for part in parts) else _explain_none(experiment, finished=finished),
         blocks=experiment.blocks,
@@ -71,12 +71,12 @@ def _select_level(samples: Samples, level: str) -> Samples:
     return {cell: figure for cell, figure in samples.items() if cell[1] == level}
 
 
-def _judge(pair: AA, family: Sequence[Comparison], level: float) -> AA:
+def _judge(pair: AA, family: Sequence[Comparison], significance: float) -> AA:
     """Judge a pair as one more comparison of its scenario. A/A comparisons of other loads or contestants are not in the
     family: each gives a ranking's verdict on two such contestants. `p` and `single` rest on its own blocks only: the
     scatter of a ranking's blocks must not hide a fault of the harness."""
     alone = pair.comparison
-    ranked = stats.corrected((*family, alone), level)[-1]
+    ranked = stats.corrected((*family, alone), significance)[-1]
     return replace(pair, comparison=replace(ranked, p=alone.p, single=alone.single))
 
 

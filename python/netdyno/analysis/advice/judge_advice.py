@@ -1,8 +1,8 @@
 """The contestants to take, from a run of one scenario; and while it runs, those that get another block. Pure functions.
 
 A run is judged after numbers of blocks that are fixed beforehand, and when its time is used. Each look has an equal
-share of the level, so that the intervals hold together whichever contestants were left out on the way and whatever
-ended the blocks (docs/adr/gate.md)."""
+share of the significance, so that the intervals hold together whichever contestants were left out on the way and
+whatever ended the blocks (docs/adr/gate.md)."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from netdyno.model.objective import LOST, Term
 THROUGHPUT = "throughput"
 
 
-def divide_level(advise: Advise) -> float:
-    """Return the ranking's share of the level at each look; an objective has as much again."""
-    return looks.ADVICE.divide_level(stats.LEVEL) / (2 if advise.objective else 1)
+def choose_significance(advise: Advise) -> float:
+    """Return the ranking's share of the significance at each look; an objective has as much again."""
+    return looks.ADVICE.divide_significance(stats.SIGNIFICANCE) / (2 if advise.objective else 1)
 
 
 def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials) -> Advice:
-    """Return the advice on a scenario with findings made at the level of `divide_level`."""
+    """Return the advice on a scenario with findings made at that of `choose_significance`."""
     kept = check_objective(advise, part)
     among, names = _select_among(kept, _list_sound(part))
     able = [name for name in _list_sound(part) if _may_meet(kept, name)]
     rivals = able or names
-    share = divide_level(advise)
+    share = choose_significance(advise)
     candidates = _narrow(findings, names, share, compute_block_seconds(part))
     narrowed, take = _choose(candidates, rivals, findings.comparisons, share)
     worst = _compute_deficit_bound(take[0], rivals, findings.comparisons, findings.better, share) if take else None
@@ -75,7 +75,7 @@ def select_remaining(advise: Advise, part: ScenarioTrials) -> tuple[str, ...]:
     sound = _list_sound(part)
     rivals = [name for name in sound if _may_meet(kept, name)]
     metric = part.scenario.metric
-    share = divide_level(advise)
+    share = choose_significance(advise)
     family = axes.compare_contestants({metric: collect_metric(part.ranked, metric)}, [sound], share)[metric]
     direction = METRICS[metric].better
     shown = [name for name in rivals if not advise.objective or _find_outcome(kept, name) == "meets"]
@@ -141,7 +141,7 @@ def check_objective(advise: Advise, part: ScenarioTrials) -> tuple[Kept, ...]:
     for trial, load in part.ranked:
         cell = trial.block, level_key(trial.levels)
         by_name.setdefault(trial.contestant, {})[cell] = [term.value(load) for term in terms]
-    share = divide_level(advise) / max(1, len(by_name) * len(terms))
+    share = choose_significance(advise) / max(1, len(by_name) * len(terms))
     measured_levels = {level_key(trial.levels) for trial, _ in part.ranked}
     bounds = any(limit.level in measured_levels for limit in part.saturated)
     return tuple(
@@ -157,7 +157,7 @@ def check_objective(advise: Advise, part: ScenarioTrials) -> tuple[Kept, ...]:
     )
 
 
-def _test_term(term: Term, figures: Mapping[stats.BlockLevel, float], level: float, *, bounds: bool) -> TermKept:
+def _test_term(term: Term, figures: Mapping[stats.BlockLevel, float], significance: float, *, bounds: bool) -> TermKept:
     """Test a term: a time against its limit as a ratio, a share as a difference. Where the generator was at its limit,
     figures are upper bounds: they may show that a limit is kept, and not that it is broken."""
     if any(not math.isfinite(figure) for figure in figures.values()):
@@ -171,7 +171,7 @@ def _test_term(term: Term, figures: Mapping[stats.BlockLevel, float], level: flo
     def back(contrast: float) -> float:
         return term.limit * math.exp(contrast) if ratios else max(0.0, contrast + term.limit)
 
-    interval = stats.mean_interval(pairs, level)
+    interval = stats.mean_interval(pairs, significance)
     if interval is None:
         return TermKept(term, back(stats.log_ratio(pairs)), None, "open")
     outcome: ObjectiveOutcome = (
@@ -208,7 +208,7 @@ def read_margin(scenario: Scenario) -> float:
 
 
 def _narrow(
-    findings: ScenarioFindings, names: Collection[str], level: float, block_s: float | None
+    findings: ScenarioFindings, names: Collection[str], significance: float, block_s: float | None
 ) -> ScenarioFindings:
     """Return the same ranking of fewer contestants."""
 
@@ -225,12 +225,12 @@ def _narrow(
         )
         for axis in findings.axes
     )
-    decision = answers.decide(Basis(findings.scenario, standings, family, scored, level, block_s))
+    decision = answers.decide(Basis(findings.scenario, standings, family, scored, significance, block_s))
     return replace(findings, standings=standings, comparisons=family, axes=scored, decision=decision, elsewhere=())
 
 
 def _choose(
-    findings: ScenarioFindings, rivals: Sequence[str], family: Sequence[Comparison], level: float
+    findings: ScenarioFindings, rivals: Sequence[str], family: Sequence[Comparison], significance: float
 ) -> tuple[ScenarioFindings, tuple[str, ...]]:
     """Choose the contestants to take: those of the ranking that are shown to be close to the best of all rivals; where
     none is, the first: the scenario's own metric comes before the other axes."""
@@ -238,7 +238,9 @@ def _choose(
     first = (decision.front or decision.among)[:1]
     if decision.verdict not in ("equal", "undecided"):
         return findings, decision.taken or first
-    bounds = {name: _compute_deficit_bound(name, rivals, family, findings.better, level) for name in decision.taken}
+    bounds = {
+        name: _compute_deficit_bound(name, rivals, family, findings.better, significance) for name in decision.taken
+    }
     taken = tuple(name for name, bound in bounds.items() if bound is not None and bound <= margin) or first
     if taken == decision.taken:
         return findings, taken
@@ -247,10 +249,10 @@ def _choose(
 
 
 def _compute_deficit_bound(
-    name: str, rivals: Sequence[str], family: Sequence[Comparison], direction: Better, level: float
+    name: str, rivals: Sequence[str], family: Sequence[Comparison], direction: Better, significance: float
 ) -> float | None:
     """Return the factor by which no other is better; None where it is not known."""
-    bound = answers.compute_deficit_bound(name, rivals, family, direction, level)
+    bound = answers.compute_deficit_bound(name, rivals, family, direction, significance)
     return bound if math.isfinite(bound) else None
 
 

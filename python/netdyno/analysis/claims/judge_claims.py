@@ -49,26 +49,26 @@ from netdyno.model.verdicts import (
 )
 
 
-def judge(run: Run, level: float = stats.LEVEL) -> tuple[JudgedClaim, ...]:
+def judge(run: Run, significance: float = stats.SIGNIFICANCE) -> tuple[JudgedClaim, ...]:
     """Return the verdict on every claim of the run's experiment, in their order."""
-    return decide_claims(run.experiment.claims, evidence_of(run, split(run)), level)
+    return decide_claims(run.experiment.claims, evidence_of(run, split(run)), significance)
 
 
-def decide_claims(claims: Sequence[Claim], evidence: Evidence, level: float) -> tuple[JudgedClaim, ...]:
+def decide_claims(claims: Sequence[Claim], evidence: Evidence, significance: float) -> tuple[JudgedClaim, ...]:
     """Return the verdicts in the order of the claims."""
-    return tuple(_judge_both(claim, evidence, level) for claim in claims)
+    return tuple(_judge_both(claim, evidence, significance) for claim in claims)
 
 
-def _judge_both(claim: Claim, evidence: Evidence, level: float) -> JudgedClaim:
+def _judge_both(claim: Claim, evidence: Evidence, significance: float) -> JudgedClaim:
     """Judge a claim by its text and, where it has such tests, as its source ran its own program."""
-    judged = _judge(claim, evidence, level)
+    judged = _judge(claim, evidence, significance)
     if claim.script is None:
         return judged
     tested_by_script = msgspec.structs.replace(claim, tests=claim.script.tests, script=None, differs="", why="")
-    return replace(judged, by_script=_judge(tested_by_script, evidence, level))
+    return replace(judged, by_script=_judge(tested_by_script, evidence, significance))
 
 
-def _judge(claim: Claim, evidence: Evidence, level: float) -> JudgedClaim:
+def _judge(claim: Claim, evidence: Evidence, significance: float) -> JudgedClaim:
     all_steps: Sequence[ClaimComparison] = [step for test in claim.tests for step in list_steps(test, evidence)]
     scenarios = _shorten_scenarios(evidence)
     lacking = find_missing_need(claim.needs, evidence, _list_scenarios(all_steps)) or _find_refused(all_steps, evidence)
@@ -87,7 +87,7 @@ def _judge(claim: Claim, evidence: Evidence, level: float) -> JudgedClaim:
     gaps += [] if any(step.needed for step in planned) else [left_out]
     checks: list[ComparisonResult] = []
     for step in planned:
-        check = _correct(_compare(step, evidence, level, len(planned)), len(planned), level)
+        check = _correct(_compare(step, evidence, significance, len(planned)), len(planned), significance)
         blocked = _find_owner(tests, check.step).find_obstacle(check.outcome)
         gaps += [blocked, _find_generator_limit(check, evidence)]
         checks.append(replace(check, outcome="open", why_open="need") if blocked else check)
@@ -213,7 +213,7 @@ class EffectScale(msgspec.Struct, frozen=True):
         return math.exp(mean) if self.ratio else mean
 
 
-def _compare(step: ClaimComparison, evidence: Evidence, level: float, comparisons: int) -> ComparisonResult:
+def _compare(step: ClaimComparison, evidence: Evidence, significance: float, comparisons: int) -> ComparisonResult:
     """Make one comparison out of `comparisons`, before any correction."""
     metric = METRICS[step.metric]
     scale, no_difference = (
@@ -248,7 +248,7 @@ def _compare(step: ClaimComparison, evidence: Evidence, level: float, comparison
     if scale.ratio and min(min(first[cell].value, second[cell].value) for cell in shared) <= 0:
         return replace(blank, why_open="zero")
     shared_figures = {cell: (first[cell].value, second[cell].value) for cell in shared}
-    return _test_contrasts(blank, step, scale, shared_figures, evidence, level, comparisons)
+    return _test_contrasts(blank, step, scale, shared_figures, evidence, significance, comparisons)
 
 
 def _test_contrasts(
@@ -257,7 +257,7 @@ def _test_contrasts(
     scale: EffectScale,
     figures: Mapping[stats.BlockLevel, tuple[float, float]],
     evidence: Evidence,
-    level: float,
+    significance: float,
     comparisons: int,
 ) -> ComparisonResult:
     metric = METRICS[step.metric]
@@ -266,7 +266,7 @@ def _test_contrasts(
     pairs = stats.pairs_of(contrasts)
     mean = stats.log_ratio(pairs)
     exact = metric.of_code is not None
-    mean_interval = None if exact else stats.mean_interval(pairs, level)
+    mean_interval = None if exact else stats.mean_interval(pairs, significance)
     interval = mean_interval and Interval(scale.effect(mean_interval.low), scale.effect(mean_interval.high))
     p_value = 0.0 if exact else stats.mean_p(pairs, threshold)
     check = replace(
@@ -288,12 +288,12 @@ def _test_contrasts(
         return replace(check, why_open="bound")
     tends_to_hold = (mean > threshold) == (step.side == "above")
     # To refute, a comparison must fail when it is corrected for all of them (_correct).
-    enough = stats.blocks_to_leave_out(pairs, threshold, level if tends_to_hold else level / comparisons)
+    enough = stats.blocks_to_leave_out(pairs, threshold, significance if tends_to_hold else significance / comparisons)
     check = replace(check, blocks_to_decide=enough)
     if outcome == "fails":
         return replace(check, outcome=outcome, why_open=None)
     if step.least_published is not None:
-        check = _test_published(check, pairs, scale, mean_interval, step.least_published, level / comparisons)
+        check = _test_published(check, pairs, scale, mean_interval, step.least_published, significance / comparisons)
         if check.is_short_of_published:
             return check
     return replace(check, why_open="few_blocks" if check.blocks < FEWEST_BLOCKS else "near")
@@ -305,7 +305,7 @@ def _test_published(
     scale: EffectScale,
     mean_interval: Interval | None,
     published: float,
-    level: float,
+    significance: float,
 ) -> ComparisonResult:
     """Let an open comparison fail where its interval lies short of every published effect; else lower its
     `blocks_to_decide` to the blocks that would show that, where these are fewer."""
@@ -314,7 +314,7 @@ def _test_published(
     is_towards = check.limit is None or check.limit == ("at_most" if above else "at_least")
     if (mean < least) != above or not is_towards:
         return check
-    enough = stats.blocks_to_leave_out(pairs, least, level)
+    enough = stats.blocks_to_leave_out(pairs, least, significance)
     fewer = min((count for count in (enough, check.blocks_to_decide) if count is not None), default=None)
     check = replace(check, blocks_to_decide=fewer)
     if mean_interval is None or (mean_interval.high >= least if above else mean_interval.low <= least):
@@ -345,10 +345,10 @@ def _find_outcome(lies: str, claimed: str, can_be: str) -> ComparisonOutcome:
     return "holds" if lies == claimed else "fails"
 
 
-def _correct(check: ComparisonResult, comparisons: int, level: float) -> ComparisonResult:
+def _correct(check: ComparisonResult, comparisons: int, significance: float) -> ComparisonResult:
     """Correct a check for the number of all (Bonferroni): one that fails only without the correction is open."""
     p_value = min(1.0, comparisons * check.p)
-    if check.outcome != "fails" or p_value <= level:
+    if check.outcome != "fails" or p_value <= significance:
         return replace(check, p_corrected=p_value)
     return replace(check, p_corrected=p_value, outcome="open", why_open="unproven")
 

@@ -108,13 +108,15 @@ def find_flips(
     )
 
 
-def follow_flip(flip: Flip, part: ScenarioTrials, level: float = stats.LEVEL) -> FlipFound:
+def follow_flip(flip: Flip, part: ScenarioTrials, significance: float = stats.SIGNIFICANCE) -> FlipFound:
     """Return the state of the run's search for a flip."""
     sides = [plan.select_side(flip, name, part.contestants) for name in (flip.first, flip.second)]
     contrasts = _contrast(part, flip.along, flip.metric, *sides).get((), {})
     low, high = (place(end) or 0.0 for end in (flip.low, flip.high))
     bounds = Bounds(low, high, flip.within, part.scenario.most_blocks or FLIP_LOOKS[-1])
-    bisection = bisect(contrasts, _count_blocks(part, flip.along), bounds, partial(plan.find_middle, flip), level)
+    bisection = bisect(
+        contrasts, _count_blocks(part, flip.along), bounds, partial(plan.find_middle, flip), significance
+    )
     return FlipFound(
         flip.scenario,
         flip.along,

@@ -37,7 +37,7 @@ class Control(msgspec.Struct, frozen=True):
     """All A/A comparisons of a run; `none` says why there are none, and `blocks` how many it could have had."""
 
     share: float
-    level: float
+    significance: float
     comparisons: tuple[AA, ...]
     none: WhyNone | None
     blocks: int
@@ -50,7 +50,7 @@ class Control(msgspec.Struct, frozen=True):
     @property
     def single(self) -> FalseDifferenceRate:
         """The same for each comparison by itself, without correction: the rate of 95% intervals that leave out 1."""
-        return FalseDifferenceRate(sum(comparison.p <= self.level for comparison in self._able), len(self._able))
+        return FalseDifferenceRate(sum(comparison.p <= self.significance for comparison in self._able), len(self._able))
 
     @property
     def _able(self) -> list[Comparison]:
@@ -69,11 +69,11 @@ class Control(msgspec.Struct, frozen=True):
 
     @property
     def fails(self) -> bool:
-        """Whether false differences are proven to be more frequent than the level allows. The single tests count, too:
-        the correction would hide a test with twice its stated error rate."""
+        """Whether false differences are proven to be more frequent than the significance allows. The single tests
+        count, too: the correction would hide a test with twice its stated error rate."""
         return self.by_chance <= ALARM
 
     @property
     def by_chance(self) -> float:
         """The share of such runs in which a harness without a fault would look as bad as this."""
-        return min(rate.chance_of_more(self.level) for rate in (self.single, self.different))
+        return min(rate.chance_of_more(self.significance) for rate in (self.single, self.different))

@@ -233,7 +233,7 @@ class Analysis(PublishedRun, kw_only=True):
     scenarios: tuple[ScenarioFindings, ...]
     claims: tuple[JudgedClaim, ...]
     """The verdicts on the experiment's claims; empty where it makes none."""
-    level: float
+    significance: float
     """The chance, per scenario, that its ranking claims any difference that is not there (at most); once for its own
     metric, once for all other axes."""
     excluded: tuple[TrialNote, ...]

@@ -57,12 +57,12 @@ def _is_uninformative(metric: GateMetric, scenario: Scenario) -> bool:
     return METRICS[metric].latency and scenario.arrivals == "closed" and metric != scenario.metric
 
 
-def judge(gate: Gate, parts: Sequence[ScenarioTrials], level: float = stats.LEVEL) -> GateFindings:
+def judge(gate: Gate, parts: Sequence[ScenarioTrials], significance: float = stats.SIGNIFICANCE) -> GateFindings:
     """Judge all scenarios of a run that was judged by outcomes.judged. Faults have a test of their own."""
     among = sum(len(select_metrics(gate, part.scenario)) for part in parts)
-    faulty = _find_faulty(gate, parts, level * FAULT_SHARE)
+    faulty = _find_faulty(gate, parts, significance * FAULT_SHARE)
     lines = tuple(
-        _judge_line(gate, part, metric, level * (1 - FAULT_SHARE) / among, faulty)
+        _judge_line(gate, part, metric, significance * (1 - FAULT_SHARE) / among, faulty)
         for part in parts
         for metric in select_metrics(gate, part.scenario)
     )
@@ -128,12 +128,12 @@ def decide_gate(line_outcomes: Sequence[GateOutcome]) -> GateDecision:
 
 
 def _judge_line(
-    gate: Gate, part: ScenarioTrials, metric: GateMetric, level: float, faulty: Collection[tuple[str, str]]
+    gate: Gate, part: ScenarioTrials, metric: GateMetric, significance: float, faulty: Collection[tuple[str, str]]
 ) -> GatedMetric:
     figures = collect_metric(part.ranked, metric)
     before, after = (figures.get(name, {}) for name in (gate.before, gate.after))
     pairs = stats.pair(after, before)
-    interval = looks.GATE.hold(pairs, level)
+    interval = looks.GATE.hold(pairs, significance)
     margin = gate.margins[metric]
     shared = stats.counted(before.keys() & after.keys())
     judged = _judge_faults(gate, part, metric, faulty) or decide_outcome(interval, margin, METRICS[metric].better)
@@ -168,17 +168,17 @@ def _judge_faults(
     return "bound" if part.saturated and (metric in RATES or METRICS[metric].latency) else None
 
 
-def _find_faulty(gate: Gate, parts: Sequence[ScenarioTrials], level: float) -> set[tuple[str, str]]:
+def _find_faulty(gate: Gate, parts: Sequence[ScenarioTrials], significance: float) -> set[tuple[str, str]]:
     """Return scenario and name of the servers with a fault that is theirs: one that no busy machine can cause, or one
     that they have so much more often than the other, over all scenarios, that luck is no explanation. Trials and blocks
-    are counted, each with half of the level: trials show soonest what is everywhere, and blocks what is in one
+    are counted, each with half of the significance: trials show soonest what is everywhere, and blocks what is in one
     scenario."""
     sides = (gate.before, gate.after), (gate.after, gate.before)
     counted = _list_events(gate, parts, _locate), _list_events(gate, parts, lambda trial: (trial.block, "", ""))
     proven = {
         name
         for name, rival in sides
-        if any(looks.is_more_often(events[name], events[rival], level / len(counted)) for events in counted)
+        if any(looks.is_more_often(events[name], events[rival], significance / len(counted)) for events in counted)
         or _has_never_answered(parts, name, rival)
     }
     return {

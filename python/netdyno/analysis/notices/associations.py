@@ -44,7 +44,7 @@ def explain_differences(
     families: Mapping[str, Sequence[Comparison]],
     metric: str,
     work: Sequence[Work] = (),
-    level: float = stats.LEVEL,
+    significance: float = stats.SIGNIFICANCE,
 ) -> tuple[Why, ...]:
     """Return the counters that go with each proven difference of the metric: of a contestant from the first of its
     kind, then from the one right above it. `families`: the comparisons of each axis. A counter that is an axis is not
@@ -53,7 +53,7 @@ def explain_differences(
     pairs = _list_pairs(standings, families[metric])
     tested = [[test for name in COUNTERS if (test := _test(pair, name, figures[name])) is not None] for pair in pairs]
     beyond_axes = [test.comparison for tests in tested for test in tests if test.counter not in families]
-    judged = iter(stats.corrected(beyond_axes, level))
+    judged = iter(stats.corrected(beyond_axes, significance))
 
     def judge(test: Difference) -> Difference:
         family = families.get(test.counter)

@@ -35,14 +35,14 @@ def _turn(comparison: Comparison) -> Comparison:
 
 
 class Basis(msgspec.Struct, frozen=True):
-    """The data behind an answer. `family` are the comparisons of the scenario's own metric, made at the `level`;
-    `block_s`: the seconds that one block takes, None where that is not known."""
+    """The data behind an answer. `family` are the comparisons of the scenario's own metric, made at this
+    `significance`; `block_s`: the seconds that one block takes, None where that is not known."""
 
     scenario: Scenario
     standings: Sequence[Standing]
     family: Sequence[Comparison]
     axes: Sequence[Axis]
-    level: float
+    significance: float
     block_s: float | None = None
 
     @property
@@ -104,7 +104,8 @@ def _judge_tie(basis: Basis, tie: Decision) -> Decision:
     direction = read_direction(basis.scenario)
     rivals = len(tie.among) - len(tie.undecided) - 1
     bounds = {
-        name: compute_deficit_bound(name, tie.tied, basis.family, direction, basis.level, rivals) for name in tie.tied
+        name: compute_deficit_bound(name, tie.tied, basis.family, direction, basis.significance, rivals)
+        for name in tie.tied
     }
     near = tuple(name for name, bound in bounds.items() if bound <= basis.margin)
     bounded = replace(tie, near=near, within=max(bounds[name] for name in near or tie.tied))
@@ -128,26 +129,29 @@ def compute_deficit_bound(
     contestants: Collection[str],
     family: Sequence[Comparison],
     direction: Better,
-    level: float,
+    significance: float,
     among: int | None = None,
 ) -> float:
     """Return the factor by which none of the others is better than this contestant: all such factors of a family hold
-    together with the chance 1 - level ("multiple comparisons with the best"). Infinite where a pair has too few blocks.
-    `among`: the number of rivals of the best, where some are known not to be the best; else the number given."""
+    together with the chance 1 - significance ("multiple comparisons with the best"). Infinite where a pair has too few
+    blocks. `among`: the number of rivals of the best, where some are known not to be the best; else the number
+    given."""
     rivals = [rival for rival in contestants if rival != name]
     share = among or len(rivals)
-    most = max((_compute_lead_bound(rival, name, family, direction, level, share) for rival in rivals), default=0.0)
+    most = max(
+        (_compute_lead_bound(rival, name, family, direction, significance, share) for rival in rivals), default=0.0
+    )
     return math.exp(max(0.0, most)) if most < stats.MOST_LOG else math.inf
 
 
 def _compute_lead_bound(
-    first: str, second: str, family: Sequence[Comparison], direction: Better, level: float, rivals: int
+    first: str, second: str, family: Sequence[Comparison], direction: Better, significance: float, rivals: int
 ) -> float:
     """Return the most by which the first may be better than the second, on the log scale."""
     comparison = (
         find_comparison(first, second, family) if direction == "higher" else find_comparison(second, first, family)
     )
-    return math.inf if comparison is None else stats.most_above(comparison, level, rivals)
+    return math.inf if comparison is None else stats.most_above(comparison, significance, rivals)
 
 
 def _count_blocks_needed(basis: Basis, decision: Decision) -> dict[str, int]:
@@ -159,7 +163,9 @@ def _count_blocks_needed(basis: Basis, decision: Decision) -> dict[str, int]:
     for rival in rivals:
         if (comparison := find_comparison(first, rival, basis.family)) is None:
             continue
-        needed = stats.blocks_to_settle(comparison, margin, looks.FURTHER.divide_level(basis.level), rival_count)
+        needed = stats.blocks_to_settle(
+            comparison, margin, looks.FURTHER.divide_significance(basis.significance), rival_count
+        )
         if needed is None:
             return {}
         more[rival] = max(0, needed - comparison.blocks)

@@ -45,24 +45,26 @@ def is_alone(groups: Groups, grounds: Grounds) -> bool:
 
 
 def compare_contestants(
-    of_axes: Mapping[str, Mapping[str, Samples]], groups: Groups, level: float
+    of_axes: Mapping[str, Mapping[str, Samples]], groups: Groups, significance: float
 ) -> dict[str, tuple[Comparison, ...]]:
     """Return the comparisons of every two contestants of a group on every axis. Those of the first axis, which the
     question is about, are corrected as one family (and if one is best, as such), and those of all other axes as a
     second. A pair that shares no block is no hypothesis."""
     first, *rest = of_axes
-    own_family = _compare_family(of_axes, (first,), groups, level)[first]
+    own_family = _compare_family(of_axes, (first,), groups, significance)[first]
     rival_groups = [
         measured for group in groups if len(measured := [name for name in group if name in of_axes[first]]) > 1
     ]
     for names in rival_groups:
-        own_family = stats.compared_with_the_best(names, own_family, METRICS[first].better, level / len(rival_groups))
-    families = {first: own_family, **_compare_family(of_axes, rest, groups, level)}
+        own_family = stats.compared_with_the_best(
+            names, own_family, METRICS[first].better, significance / len(rival_groups)
+        )
+    families = {first: own_family, **_compare_family(of_axes, rest, groups, significance)}
     return {axis: stats.without_circles(family) for axis, family in families.items()}
 
 
 def _compare_family(
-    of_axes: Mapping[str, Mapping[str, Samples]], family: Sequence[str], groups: Groups, level: float
+    of_axes: Mapping[str, Mapping[str, Samples]], family: Sequence[str], groups: Groups, significance: float
 ) -> dict[str, tuple[Comparison, ...]]:
     raw = [
         comparison
@@ -71,7 +73,7 @@ def _compare_family(
         for first, second in itertools.combinations([name for name in group if name in of_axes[axis]], 2)
         if (comparison := stats.compare(first, second, of_axes[axis], axis)).pairs
     ]
-    judged = stats.corrected(raw, level)
+    judged = stats.corrected(raw, significance)
     return {axis: tuple(comparison for comparison in judged if comparison.axis == axis) for axis in family}
 
 

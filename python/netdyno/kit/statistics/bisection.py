@@ -7,7 +7,7 @@ PATIENCE blocks have not proven it, and `most` probably will not, other levels c
 FLIP_LOOKS blocks, and not measured any more once its side is proven.
 
 All levels and all looks share the chance to err, so the bracket, both ends of which are proven, holds a crossing with
-the chance 1 - level, whatever the contrast does in between."""
+the chance 1 - significance, whatever the contrast does in between."""
 
 from __future__ import annotations
 
@@ -62,10 +62,14 @@ Between = Callable[[float, float], float | None]
 
 
 def bisect(
-    contrasts: LevelContrasts, tried: Mapping[float, int], bounds: Bounds, between: Between, level: float = stats.LEVEL
+    contrasts: LevelContrasts,
+    tried: Mapping[float, int],
+    bounds: Bounds,
+    between: Between,
+    significance: float = stats.SIGNIFICANCE,
 ) -> Bisection:
     """Choose the levels of the next block. `tried`: how many blocks had the level, with or without a contrast."""
-    share = level / bounds.levels
+    share = significance / bounds.levels
     places = sorted({bounds.low, bounds.high, *tried})
     points = [_compute_point(place, contrasts.get(place, {}), share) for place in places]
     decided = [point for point in points if point.side]
@@ -99,10 +103,10 @@ def bisect(
     )
 
 
-def _compute_point(place: float, by_block: Mapping[int, float], level: float) -> LevelContrast:
+def _compute_point(place: float, by_block: Mapping[int, float], significance: float) -> LevelContrast:
     pairs = _to_pairs(by_block)
     mean = sum(by_block.values()) / len(by_block) if by_block else math.nan
-    interval = looks.FLIP.hold(pairs, level)
+    interval = looks.FLIP.hold(pairs, significance)
     side: Side = 0 if interval is None else 1 if interval.low > 0 else -1 if interval.high < 0 else 0
     return LevelContrast(place, len(by_block), mean, interval, side)
 
@@ -156,7 +160,7 @@ def _is_narrow(bracket: Sequence[LevelContrast], bounds: Bounds, between: Betwee
     return high / low <= bounds.within or between(low, high) is None
 
 
-def _estimate_needed_blocks(by_block: Mapping[int, float], level: float) -> int | None:
+def _estimate_needed_blocks(by_block: Mapping[int, float], significance: float) -> int | None:
     if len(by_block) < FEWEST_BLOCKS:
         return None
-    return stats.blocks_to_leave_out(_to_pairs(by_block), 0.0, looks.FLIP.divide_level(level))
+    return stats.blocks_to_leave_out(_to_pairs(by_block), 0.0, looks.FLIP.divide_significance(significance))

@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from netdyno.kit.statistics.stats import LEVEL, Interval, import_special
+from netdyno.kit.statistics.stats import SIGNIFICANCE, Interval, import_special
 
 
 class FalseDifferenceRate(msgspec.Struct, frozen=True):
@@ -20,13 +20,13 @@ class FalseDifferenceRate(msgspec.Struct, frozen=True):
         """The observed rate; NaN where there was nothing to count."""
         return self.count / self.of if self.of else math.nan
 
-    def interval(self, level: float = LEVEL) -> Interval:
+    def interval(self, significance: float = SIGNIFICANCE) -> Interval:
         """Return the exact interval of the chance, from the tails of the binomial distribution (Clopper and Pearson
         1934, Biometrika 26:404): it covers the truth at least as often as stated, for any number of tosses."""
         inverse = import_special().betaincinv
         missed = self.of - self.count
-        low = float(inverse(self.count, missed + 1, level / 2)) if self.count else 0.0
-        high = float(inverse(self.count + 1, missed, 1 - level / 2)) if missed else 1.0
+        low = float(inverse(self.count, missed + 1, significance / 2)) if self.count else 0.0
+        high = float(inverse(self.count + 1, missed, 1 - significance / 2)) if missed else 1.0
         return Interval(low, high)
 
     def chance_of_more(self, chance: float) -> float:

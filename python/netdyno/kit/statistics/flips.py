@@ -60,40 +60,44 @@ LevelContrasts = Mapping[float, Mapping[int, float]]
 """The contrasts by level and block."""
 
 
-def flips(contrasts: LevelContrasts, *, log: bool, level: float = stats.LEVEL) -> Flips:
+def flips(contrasts: LevelContrasts, *, log: bool, significance: float = stats.SIGNIFICANCE) -> Flips:
     """Find all flips along the levels. `log`: places lie on a logarithmic axis, and all levels are above 0."""
     places = sorted(contrasts)
-    points = tuple(_compute_point(place, contrasts[place], level / len(places)) for place in places)
+    points = tuple(_compute_point(place, contrasts[place], significance / len(places)) for place in places)
     decided = [point for point in points if point.side]
     crossings = tuple(
-        _find_crossing([point for point in points if left.at <= point.at <= right.at], contrasts, level, log=log)
+        _find_crossing([point for point in points if left.at <= point.at <= right.at], contrasts, significance, log=log)
         for left, right in pairwise(decided)
         if left.side != right.side
     )
     if crossings:
         return Flips("flip", points, crossings)
     alike = len(decided) == len(points) > 1
-    doubts = any(_find_doubtful(left.at, right.at, contrasts, level, log=log) for left, right in pairwise(points))
+    doubts = any(
+        _find_doubtful(left.at, right.at, contrasts, significance, log=log) for left, right in pairwise(points)
+    )
     return Flips("none" if alike and not doubts else "open", points, ())
 
 
-def _compute_point(place: float, by_block: Mapping[int, float], level: float) -> LevelContrast:
+def _compute_point(place: float, by_block: Mapping[int, float], significance: float) -> LevelContrast:
     values = np.array([by_block[block] for block in sorted(by_block)], dtype=np.float64)
     mean = float(values.mean()) if len(values) else math.nan
     if len(values) < FEWEST_BLOCKS:
         return LevelContrast(place, len(values), mean, None, 0)
-    half = stats.student(len(values) - 1, level) * stats.spread(values) / math.sqrt(len(values))
+    half = stats.student(len(values) - 1, significance) * stats.spread(values) / math.sqrt(len(values))
     side: Side = 1 if mean - half > 0 else -1 if mean + half < 0 else 0
     return LevelContrast(place, len(values), mean, Interval(mean - half, mean + half), side)
 
 
-def _find_crossing(points: Sequence[LevelContrast], contrasts: LevelContrasts, level: float, *, log: bool) -> Crossing:
+def _find_crossing(
+    points: Sequence[LevelContrast], contrasts: LevelContrasts, significance: float, *, log: bool
+) -> Crossing:
     """Return the crossing of a bracket: its first and last point are proven on different sides, those between are
     not."""
     doubtful = [
         place
         for left, right in pairwise(points)
-        for place in _find_doubtful(left.at, right.at, contrasts, level, log=log)
+        for place in _find_doubtful(left.at, right.at, contrasts, significance, log=log)
     ]
     first, last = points[0], points[-1]
     place = zero(points, rising=last.side > 0, log=log)
@@ -124,24 +128,28 @@ def zero(points: Sequence[LevelContrast], *, rising: bool, log: bool) -> float:
     raise AssertionError("a bracket's ends lie on different sides")
 
 
-def _find_doubtful(left: float, right: float, contrasts: LevelContrasts, level: float, *, log: bool) -> list[float]:
+def _find_doubtful(
+    left: float, right: float, contrasts: LevelContrasts, significance: float, *, log: bool
+) -> list[float]:
     """Return the ends of the range between two neighbouring levels in which the contrast is not proven to differ from
     0; empty where it is everywhere. Uses the blocks that have both levels."""
     shared = sorted(contrasts[left].keys() & contrasts[right].keys())
     if len(shared) < FEWEST_BLOCKS:
         return [left, right]
     ends = [np.array([contrasts[end][block] for block in shared], dtype=np.float64) for end in (left, right)]
-    shares = [share for share in (0.0, 1.0, *_find_roots(ends, level)) if _has_zero_inside(ends, share, level)]
+    shares = [
+        share for share in (0.0, 1.0, *_find_roots(ends, significance)) if _has_zero_inside(ends, share, significance)
+    ]
     low, high = _to_axis(left, log=log), _to_axis(right, log=log)
     return [_from_axis(low + (high - low) * share, log=log) for share in (min(shares), max(shares))] if shares else []
 
 
-def _find_roots(ends: Sequence[Floats], level: float) -> list[float]:
+def _find_roots(ends: Sequence[Floats], significance: float) -> list[float]:
     """Return the roots w, from 0 to 1, of mean² = t²·variance/n for the contrast (1 - w)·left + w·right, a parabola in
     w."""
     left, step = ends[0], ends[1] - ends[0]
     count = len(left)
-    scale = stats.student(count - 1, level) ** 2 / count
+    scale = stats.student(count - 1, significance) ** 2 / count
     (variance, covariance), (_, step_variance) = np.cov(left, step)
     roots = np.roots(
         [
@@ -153,10 +161,10 @@ def _find_roots(ends: Sequence[Floats], level: float) -> list[float]:
     return [float(root.real) for root in roots if abs(root.imag) < stats.ROUNDING and 0 <= root.real <= 1]
 
 
-def _has_zero_inside(ends: Sequence[Floats], share: float, level: float) -> bool:
+def _has_zero_inside(ends: Sequence[Floats], share: float, significance: float) -> bool:
     """Whether 0 is in the interval at this share of the way. The ends count as inside, with a margin for rounding."""
     values = (1 - share) * ends[0] + share * ends[1]
-    half = stats.student(len(values) - 1, level) * stats.spread(values) / math.sqrt(len(values))
+    half = stats.student(len(values) - 1, significance) * stats.spread(values) / math.sqrt(len(values))
     return abs(float(values.mean())) <= half * (1 + 1e-9) + stats.ROUNDING
 
 

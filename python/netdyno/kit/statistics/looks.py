@@ -47,11 +47,11 @@ class Looks(msgspec.Struct, frozen=True):
     enough: int = 1
     in_succession: bool = True
 
-    def divide_level(self, level: float, number: int = 0) -> float:
-        """Return the share of the level that the look of this number has, counted from 0."""
+    def divide_significance(self, significance: float, number: int = 0) -> float:
+        """Return the share of the significance that the look of this number has, counted from 0."""
         if self.spending == "less and less":
-            return level / 2 / max(1, number * (number + 1))
-        return level if self.spending == "not" else level / (len(self.counts) + self.ends)
+            return significance / 2 / max(1, number * (number + 1))
+        return significance if self.spending == "not" else significance / (len(self.counts) + self.ends)
 
     def list_taken(self, blocks: int) -> Sequence[int]:
         """Return the counts of the looks so far."""
@@ -68,20 +68,21 @@ class Looks(msgspec.Struct, frozen=True):
                 return True
         return False
 
-    def take(self, pairs: Pairs, level: float) -> Iterator[Interval]:
-        """Yield the interval of the mean at each look so far. All of them hold the truth with the chance 1 - level."""
+    def take(self, pairs: Pairs, significance: float) -> Iterator[Interval]:
+        """Yield the interval of the mean at each look so far. All of them hold the truth with the chance 1 -
+        significance."""
         blocks = np.unique(pairs.blocks)
         for number, count in enumerate(self.list_taken(len(blocks))):
-            share = self.divide_level(level, number)
+            share = self.divide_significance(significance, number)
             interval = stats.mean_interval(up_to(pairs, int(blocks[count - 1])), share)
             if interval is not None:
                 yield interval
 
-    def hold(self, pairs: Pairs, level: float) -> Interval | None:
+    def hold(self, pairs: Pairs, significance: float) -> Interval | None:
         """Return the intersection of the intervals of all looks; None before the first. Where they contradict each
-        other (with the chance `level`, or because the measured value has changed), the last one alone."""
+        other (with the chance `significance`, or because the measured value has changed), the last one alone."""
         intersection: Interval | None = None
-        for interval in self.take(pairs, level):
+        for interval in self.take(pairs, significance):
             before = intersection or interval
             both = Interval(max(before.low, interval.low), min(before.high, interval.high))
             intersection = both if both.low <= both.high else interval
@@ -105,12 +106,13 @@ def up_to(pairs: Pairs, block: int) -> Pairs:
     return Pairs(pairs.blocks[seen], pairs.levels[seen], pairs.log_ratios[seen])
 
 
-def is_more_often(events: Sequence[bool], other_events: Sequence[bool], level: float) -> bool:
+def is_more_often(events: Sequence[bool], other_events: Sequence[bool], significance: float) -> bool:
     """Whether an event met one side so much more often than the other that luck alone causes this, at any look, with at
-    most the chance `level`, by Fisher's exact test. Both have an entry for each place; a look comes after each."""
+    most the chance `significance`, by Fisher's exact test. Both have an entry for each place; a look comes after
+    each."""
     taken = FAULTS.list_taken(min(len(events), len(other_events)))
     return FAULTS.has_ended(
         exact.compute_chance(sum(events[:count]), count, sum(other_events[:count]), count)
-        <= FAULTS.divide_level(level, number)
+        <= FAULTS.divide_significance(significance, number)
         for number, count in enumerate(taken)
     )

@@ -31,7 +31,8 @@ Samples = Mapping[BlockLevel, float]
 """The metric of one contestant by cell, one value per server restart, every value above 0."""
 Better = Literal["higher", "lower"]
 
-LEVEL = 0.05
+SIGNIFICANCE = 0.05
+"""The chance to err, of one family of comparisons: its intervals hold together with 95% confidence."""
 BORROWED = 0.5
 """The weight of the spread of a family's other comparisons, where a comparison's own spread weighs 1."""
 FEWEST_LENDERS = 2
@@ -121,10 +122,10 @@ def spread(values: Floats) -> float:
 
 
 @lru_cache(maxsize=4096)
-def student(freedom: float, level: float = LEVEL) -> float:
+def student(freedom: float, significance: float = SIGNIFICANCE) -> float:
     """Return the number of standard errors to each side of an interval that misses the truth with the chance
-    `level`."""
-    return float(import_special().stdtrit(freedom, 1 - level / 2))
+    `significance`."""
+    return float(import_special().stdtrit(freedom, 1 - significance / 2))
 
 
 def p_of(mean: float, error: float, freedom: float) -> float:
@@ -135,18 +136,18 @@ def p_of(mean: float, error: float, freedom: float) -> float:
     return 2 * float(import_special().stdtr(freedom, -abs(mean) / error))
 
 
-def mean_interval(pairs: Pairs, level: float = LEVEL) -> Interval | None:
+def mean_interval(pairs: Pairs, significance: float = SIGNIFICANCE) -> Interval | None:
     """Return the interval of the mean over blocks (Student's t), on the log scale where the pairs are log ratios. None
     below FEWEST_BLOCKS."""
     means = block_means(pairs)
     if len(means) < FEWEST_BLOCKS:
         return None
-    half = student(len(means) - 1, level) * spread(means) / math.sqrt(len(means))
+    half = student(len(means) - 1, significance) * spread(means) / math.sqrt(len(means))
     return Interval(float(means.mean()) - half, float(means.mean()) + half)
 
 
 def mean_p(pairs: Pairs, expected: float = 0.0) -> float:
-    """Return the p-value of "the mean is as expected": at most `level` exactly where the interval of that level
+    """Return the p-value of "the mean is as expected": at most `significance` exactly where the interval of that one
     excludes the expected mean."""
     means = block_means(pairs)
     if len(means) < FEWEST_BLOCKS:
@@ -154,14 +155,14 @@ def mean_p(pairs: Pairs, expected: float = 0.0) -> float:
     return p_of(float(means.mean()) - expected, spread(means) / math.sqrt(len(means)), len(means) - 1)
 
 
-def blocks_to_leave_out(pairs: Pairs, expected: float, level: float = LEVEL) -> int | None:
+def blocks_to_leave_out(pairs: Pairs, expected: float, significance: float = SIGNIFICANCE) -> int | None:
     """Return the number of blocks after which the interval excludes the expected mean, if mean and spread stay as
     they are. None where the blocks cannot show that, or MANY_BLOCKS are too few."""
     means = block_means(pairs)
     if len(means) < 2 or (away := abs(float(means.mean()) - expected)) <= ROUNDING:
         return None
     errors, counts = spread(means) / away, range(FEWEST_BLOCKS, MANY_BLOCKS + 1)
-    position = bisect_left(counts, True, key=lambda count: student(count - 1, level) * errors < math.sqrt(count))
+    position = bisect_left(counts, True, key=lambda count: student(count - 1, significance) * errors < math.sqrt(count))
     return counts[position] if position < len(counts) else None
 
 
@@ -206,8 +207,9 @@ def _compute_bootstrap_interval(values: Floats, chances: Floats, tail: float) ->
 
 @lru_cache(maxsize=32)
 def expanded_tail(blocks: int) -> float:
-    """Return the tail area that replaces LEVEL/2 at this number of blocks; it tends to LEVEL/2 as blocks grow."""
-    return NormalDist().cdf(-math.sqrt(blocks / (blocks - 1)) * student(blocks - 1, LEVEL))
+    """Return the tail area that replaces SIGNIFICANCE/2 at this number of blocks; it tends to SIGNIFICANCE/2 as blocks
+    grow."""
+    return NormalDist().cdf(-math.sqrt(blocks / (blocks - 1)) * student(blocks - 1, SIGNIFICANCE))
 
 
 @lru_cache(maxsize=32)
@@ -306,19 +308,20 @@ def comparison(a: str, b: str, pairs: Pairs, *, ratios: bool = True, axis: str =
     )
     error = blank.spread / math.sqrt(len(means)) if len(means) > 1 else math.nan
     freedom = len(means) - 1
-    single = _compute_interval(blank, error, freedom, LEVEL)
+    single = _compute_interval(blank, error, freedom, SIGNIFICANCE)
     return replace(
         blank, interval=single, single=single, p=_compute_p(blank, error, freedom), error=error, freedom=freedom
     )
 
 
-def corrected(family: Sequence[Comparison], level: float = LEVEL) -> tuple[Comparison, ...]:
-    """Return the same comparisons with the verdict of each. All intervals together hold the truth with the chance
-    1 - level, so that is also the least chance that no difference is found where none is (Bonferroni: each has its
-    share of the level). A comparison with too few blocks cannot err and takes no share."""
+def corrected(family: Sequence[Comparison], significance: float = SIGNIFICANCE) -> tuple[Comparison, ...]:
+    """Return the same comparisons with the verdict of each. All intervals together hold the truth with the chance 1 -
+    significance, so that is also the least chance that no difference is found where none is (Bonferroni: each has its
+    share of it). A comparison with too few blocks cannot err and takes no share."""
     among = sum(comparison.decidable for comparison in family)
     return tuple(
-        _judge(comparison, _find_lenders(number, family), among, level) for number, comparison in enumerate(family)
+        _judge(comparison, _find_lenders(number, family), among, significance)
+        for number, comparison in enumerate(family)
     )
 
 
@@ -334,7 +337,7 @@ def _find_lenders(number: int, family: Sequence[Comparison]) -> list[float]:
     ]
 
 
-def _judge(comparison: Comparison, lenders: Sequence[float], among: int, level: float) -> Comparison:
+def _judge(comparison: Comparison, lenders: Sequence[float], among: int, significance: float) -> Comparison:
     if not comparison.decidable:
         return replace(comparison, p_corrected=1.0, interval=None, different=False)
     moderated_spread, freedom = moderated(comparison.spread, comparison.blocks - 1, lenders)
@@ -344,14 +347,14 @@ def _judge(comparison: Comparison, lenders: Sequence[float], among: int, level: 
         error=error,
         freedom=freedom,
         p=_compute_p(comparison, error, freedom),
-        single=_compute_interval(comparison, error, freedom, LEVEL),
+        single=_compute_interval(comparison, error, freedom, SIGNIFICANCE),
     )
-    return _correct(judged, among, level)
+    return _correct(judged, among, significance)
 
 
-def _correct(comparison: Comparison, among: int, level: float) -> Comparison:
-    """Return the comparison with its verdict as one of `among` comparisons that share the level."""
-    interval = _compute_interval(comparison, comparison.error, comparison.freedom, level / among)
+def _correct(comparison: Comparison, among: int, significance: float) -> Comparison:
+    """Return the comparison with its verdict as one of `among` comparisons that share the significance."""
+    interval = _compute_interval(comparison, comparison.error, comparison.freedom, significance / among)
     return replace(
         comparison,
         p_corrected=min(1.0, among * comparison.p),
@@ -361,7 +364,7 @@ def _correct(comparison: Comparison, among: int, level: float) -> Comparison:
 
 
 def compared_with_the_best(
-    names: Sequence[str], family: Sequence[Comparison], better: Better, level: float = LEVEL
+    names: Sequence[str], family: Sequence[Comparison], better: Better, significance: float = SIGNIFICANCE
 ) -> tuple[Comparison, ...]:
     """Return the comparisons of one axis where the question is which contestant is best. If one is better than each
     other when only its comparisons with the others are corrected together, these verdicts hold. All other comparisons
@@ -374,7 +377,7 @@ def compared_with_the_best(
             if name in (comparison.a, comparison.b) and {comparison.a, comparison.b} <= {*names}
         ]
         judged = {
-            id(comparison): _correct(comparison, len(with_name), level)
+            id(comparison): _correct(comparison, len(with_name), significance)
             for comparison in with_name
             if comparison.decidable
         }
@@ -399,10 +402,10 @@ def _compute_p(comparison: Comparison, error: float, freedom: float) -> float:
     return p_of(comparison.mean, error, freedom) if comparison.decidable else 1.0
 
 
-def _compute_interval(comparison: Comparison, error: float, freedom: float, level: float) -> Interval | None:
+def _compute_interval(comparison: Comparison, error: float, freedom: float, significance: float) -> Interval | None:
     if not comparison.decidable:
         return None
-    half = student(freedom, level) * error
+    half = student(freedom, significance) * error
     low, high = comparison.mean - half, comparison.mean + half
     if half == 0:
         return Interval(comparison.ratio, comparison.ratio)
@@ -462,18 +465,19 @@ def without_circles(family: Sequence[Comparison]) -> tuple[Comparison, ...]:
     )
 
 
-def most_above(comparison: Comparison, level: float, rivals: int) -> float:
+def most_above(comparison: Comparison, significance: float, rivals: int) -> float:
     """Return the upper bound of the mean of `a` against `b`, on the scale of `Comparison.mean`: a one-sided interval.
-    The bounds of `rivals` comparisons hold together with the chance 1 - level. Infinite where there are too few blocks.
+    The bounds of `rivals` comparisons hold together with the chance 1 - significance. Infinite where there are too few
+    blocks.
 
     Where `a` is the best of all, the bounds of all others against it are "multiple comparisons with the best" (Hsu
     1981, Ann. Stat. 9:1026). They need no correction for the pairs without the best."""
     if not comparison.decidable or not math.isfinite(comparison.error):
         return math.inf
-    return comparison.mean + student(comparison.freedom, min(1.0, 2 * level / max(1, rivals))) * comparison.error
+    return comparison.mean + student(comparison.freedom, min(1.0, 2 * significance / max(1, rivals))) * comparison.error
 
 
-def blocks_to_settle(comparison: Comparison, margin: float, level: float, rivals: int) -> int | None:
+def blocks_to_settle(comparison: Comparison, margin: float, significance: float, rivals: int) -> int | None:
     """Return the number of blocks that would prove the difference of the best from one of `rivals`, or bound it by the
     `margin` (on the scale of the mean) on both sides, if mean and spread stay as they are. None where MANY_BLOCKS are
     too few, or the blocks cannot show it."""
@@ -484,8 +488,8 @@ def blocks_to_settle(comparison: Comparison, margin: float, level: float, rivals
     def is_settled(count: int) -> bool:
         freedom = comparison.freedom * (count - 1) / (comparison.blocks - 1)
         error = spread_of_mean / math.sqrt(count)
-        proven = away > student(freedom, level / max(1, rivals)) * error
-        return proven or away + student(freedom, min(1.0, 2 * level / max(1, rivals))) * error <= margin
+        proven = away > student(freedom, significance / max(1, rivals)) * error
+        return proven or away + student(freedom, min(1.0, 2 * significance / max(1, rivals))) * error <= margin
 
     counts = range(FEWEST_BLOCKS, MANY_BLOCKS + 1)
     position = bisect_left(counts, True, key=is_settled)

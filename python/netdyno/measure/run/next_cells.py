@@ -193,7 +193,7 @@ def _count_needed(judged: Run, scenario: Scenario) -> set[int]:
     from netdyno.analysis.trials.split import select_part
     from netdyno.kit.statistics import stats
 
-    findings = derive_findings(select_part(judged, scenario), None, stats.LEVEL)
+    findings = derive_findings(select_part(judged, scenario), None, stats.SIGNIFICANCE)
     needed = {decision.blocks_to_settle for decision in (findings.decision, *findings.elsewhere)}
     return {count for count in needed if count is not None}
 

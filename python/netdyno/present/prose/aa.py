@@ -21,7 +21,8 @@ def describe_control(control: Control) -> str:
     head += f" ({unjudged} more had too few blocks)" if unjudged else ""
     ranked = f"{control.different.count} falsely differ by the ranking's method ({_describe_rate(control.different)})"
     single = (
-        f"{control.single.count} by a single uncorrected test at {control.level:.0%} ({_describe_rate(control.single)})"
+        f"{control.single.count} by a single uncorrected test at {control.significance:.0%} "
+        f"({_describe_rate(control.single)})"
     )
     return f"{head}, {ranked}, {single}.{_describe_largest(control)}{_describe_alarm(control)}"
 

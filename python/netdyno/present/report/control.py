@@ -63,7 +63,7 @@ def _draw_forest(pairs: Sequence[AA], control: Control) -> Panel:
             points = [
                 (row, comparison.ratio)
                 for row, comparison in enumerate(rows)
-                if (comparison.p <= control.level) == different
+                if (comparison.p <= control.significance) == different
             ]
             axes.plot([x for _, x in points], [y for y, _ in points], "o", color=colour, markersize=4, zorder=3)
         axes.set_ylim(-0.8, len(rows) - 0.2)
@@ -73,5 +73,5 @@ def _draw_forest(pairs: Sequence[AA], control: Control) -> Panel:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda ratio, _: quantities.percent_change(ratio)))
         axes.set_xlabel("first name to second, change of the metric")
         axes.grid(axis="x")
-        title = f"Each against itself, with its 95% interval; p up to {control.level:.0%} by itself in colour"
+        title = f"Each against itself, with its 95% interval; p up to {control.significance:.0%} by itself in colour"
         return finish(axes, title, aa.describe_control(control), "aa")

@@ -58,8 +58,8 @@ def test_a_server_that_ends_at_the_look_that_suits_gets_an_interval_without_the_
 
 def test_the_looks_of_a_question_share_its_level_and_no_more() -> None:
     for question, number in ((looks.GATE, 10), (looks.FLIP, 5), (looks.ADVICE, 7 + 1), (looks.FURTHER, 2)):
-        assert question.divide_level(0.05) == 0.05 / number
-    shares = [looks.FAULTS.divide_level(0.05, number) for number in range(1000)]
+        assert question.divide_significance(0.05) == 0.05 / number
+    shares = [looks.FAULTS.divide_significance(0.05, number) for number in range(1000)]
     assert shares[0] == shares[1] / 0.5 == 0.025
     assert sum(shares) == pytest.approx(0.05, rel=0.01)
     assert sum(shares) < 0.05

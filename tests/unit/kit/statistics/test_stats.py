@@ -165,8 +165,8 @@ def test_the_verdict_is_the_interval(logs: list[list[float]], level: float) -> N
         assert comparison.ratio <= comparison.interval.high * (1 + 1e-9)
         if not math.isclose(comparison.p_corrected, level, rel_tol=1e-6):
             assert comparison.different == (comparison.p_corrected <= level)
-        if not math.isclose(comparison.p, stats.LEVEL, rel_tol=1e-6):
-            assert (comparison.p <= stats.LEVEL) == (not comparison.single.low <= 1 <= comparison.single.high)
+        if not math.isclose(comparison.p, stats.SIGNIFICANCE, rel_tol=1e-6):
+            assert (comparison.p <= stats.SIGNIFICANCE) == (not comparison.single.low <= 1 <= comparison.single.high)
 
 
 @given(st.lists(st.lists(st.floats(-2, 2), min_size=6, max_size=6), min_size=3, max_size=6))
@@ -243,7 +243,7 @@ def test_half_a_part_of_the_spread_is_the_others() -> None:
 def test_spread_is_borrowed_on_the_same_axis_only() -> None:
     quiet = [stats.comparison("a", name, pairs_of([0.1, 0.11, 0.1, 0.12, 0.11]), axis="cpu") for name in "bcd"]
     rough = [stats.comparison("a", name, pairs_of([0.1, 2, -1, 0.5, -2]), axis="p99") for name in "bcd"]
-    apart, together = stats.corrected([*quiet, *rough]), stats.corrected(quiet, stats.LEVEL / 2)
+    apart, together = stats.corrected([*quiet, *rough]), stats.corrected(quiet, stats.SIGNIFICANCE / 2)
     assert apart[:3] == tuple(
         replace(comparison, p_corrected=separate.p_corrected)
         for comparison, separate in zip(together, apart, strict=False)
