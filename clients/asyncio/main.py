@@ -124,7 +124,7 @@ class Instance:
 
 class Chatter(Instance):
     """One client of a chat: connect, send as many messages as may be in flight, hear all others, and send the next one
-    when a witness has heard one. It connects once: a client that is not in the room when it opens stays out."""
+    when its timer has heard one. It connects once: a client that is not in the room when it opens stays out."""
 
     def __init__(self, network: Network, speaker: Speaker) -> None:
         super().__init__(network, speaker)

@@ -705,10 +705,11 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
     return "--write-mode split: a message of grpc leaves whole";
   if (plan.slow_readers >= plan.connections)
     return "--slow-readers: some clients must send; want fewer than --connections";
-  const bool witnesses = plan.workload == Workload::chat && plan.audience == Audience::others && !plan.is_write_only();
+  const bool timed_by_others =
+      plan.workload == Workload::chat && plan.audience == Audience::others && !plan.is_write_only();
   const std::uint64_t speakers = plan.speakers();
   const std::uint64_t threads = std::uint64_t{plan.threads} * plan.share.count;
-  if (witnesses && speakers < 2 * threads)
+  if (timed_by_others && speakers < 2 * threads)
     return "chat to others is timed by a second connection of the same thread: --connections (without --slow-readers) "
            "must be at least twice --threads, those of all parts";
   if (speakers < threads) return "--slow-readers: every thread needs a connection that talks";

@@ -15,7 +15,7 @@ FIRST_EARLY = 0x8000_0000
 
 
 class Room:
-    """All members. A message of one is heard by all others; it is complete when its witness has heard it: the next one
+    """All members. A message of one is heard by all others; it is complete when its timer has heard it: the next one
     in the room, as with the generator."""
 
     def __init__(self, journal: Journal, connections: int, early_depth: int = 0) -> None:
@@ -24,7 +24,7 @@ class Room:
         self.journal = journal
         self.is_open = False
         self._unknown: set[int] = set()  # in the room, and nothing heard of it yet
-        self._witness = [-1] * connections
+        self._timers = [-1] * connections
         self._early_depth = early_depth
         self._probes = 0
 
@@ -50,7 +50,7 @@ class Room:
         inside = self.inside()
         self.is_open = True
         self._unknown = set(inside) if len(inside) > 1 else set()
-        self._choose_witnesses()
+        self._choose_timers()
 
     def probe(self) -> bytes:
         """Return a message without a speaker, from one of the first two members: so all hear it, and the first of the
@@ -88,15 +88,15 @@ class Room:
         """Remove a member that is gone. It must not come back: the recipients of a message would no longer be known."""
         self.speakers[identity].inside = False
         self._unknown.discard(identity)
-        self._choose_witnesses()
+        self._choose_timers()
 
-    def is_witness(self, identity: int, speaker: int) -> bool:
-        return self._witness[speaker] == identity
+    def is_timer(self, identity: int, speaker: int) -> bool:
+        return self._timers[speaker] == identity
 
-    def _choose_witnesses(self) -> None:
+    def _choose_timers(self) -> None:
         inside = self.inside()
         for identity, following in zip(inside, inside[1:] + inside[:1], strict=True):
-            self._witness[identity] = following
+            self._timers[identity] = following
 
 
 class Speaker(Caller):
@@ -145,7 +145,7 @@ class Speaker(Caller):
             raise FailedError(Failure.PROTOCOL) from error
         if not self._take(self._others.setdefault(identity, HeardMessages()), sequence, now):
             return None
-        if not (sequence in speaker._in_flight and self._room.is_witness(self.identity, identity)):
+        if not (sequence in speaker._in_flight and self._room.is_timer(self.identity, identity)):
             return None
         speaker._record_answer(sequence, now)
         return identity

@@ -120,7 +120,7 @@ def test_beside_others_a_step_is_retried_as_in_a_run_and_the_end_says_what_helps
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.usefixtures("slow_after_the_sixth")
-def test_a_step_whose_machine_was_not_that_of_the_search_is_no_witness_and_retried(
+def test_a_step_whose_machine_was_not_that_of_the_search_does_not_count_and_is_retried(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(canary, "MOST_TAKES", 2)

@@ -274,12 +274,12 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level], least_warmup_
 
 
 def most_generator_threads(settings: Settings) -> int:
-    """Return the most threads of the generator on each host: one per connection, or per two where a witness times a
-    chat."""
-    return settings.speakers // settings.client_hosts // (2 if is_witnessed(settings) else 1)
+    """Return the most threads of the generator on each host: one per connection, or per two where the timer of a
+    chat's messages is another."""
+    return settings.speakers // settings.client_hosts // (2 if is_timed_by_others(settings) else 1)
 
 
-def is_witnessed(settings: Settings) -> bool:
+def is_timed_by_others(settings: Settings) -> bool:
     """Whether a chat is timed by clients that receive the messages of others."""
     return settings.workload == "chat" and settings.server.get("audience", "others") == "others"
 

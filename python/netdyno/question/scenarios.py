@@ -34,7 +34,7 @@ from netdyno.model.options import (
     SIDES,
     Settings,
     count_check_connections,
-    is_witnessed,
+    is_timed_by_others,
     most_generator_threads,
     read_key,
     read_level,
@@ -246,7 +246,7 @@ def _list_schedule_rules(cell: Settings, scenario: Scenario, *, has_depth: bool)
         "a start ends with the first answer, and a single client of a chat gets none": has_no_answer,
     }
     if cell.client_hosts > 1:
-        many = "two" if is_witnessed(cell) else "one"
+        many = "two" if is_timed_by_others(cell) else "one"
         rules[f"key 'client-hosts': {cell.client_hosts}: "] = {
             f"every thread of every host needs {many} of the {cell.speakers} connections that send": (
                 _count_threads(cell) > most_generator_threads(cell)
@@ -374,7 +374,7 @@ def _list_connection_rules(cell: Settings) -> Rules:
     }
     most, threads = most_generator_threads(cell), _count_threads(cell)
     needs = "thread needs" if threads == 1 else "threads need"
-    two_each = " (two each, where a witness times a chat)" if most < cell.speakers else ""
+    two_each = " (two each, where a second one times a chat)" if most < cell.speakers else ""
     rules[f"key 'generator-threads': {threads} {needs} "] = {
         f"more connections that send than {cell.speakers}{two_each}": cell.client_hosts == 1 and threads > most
     }

@@ -128,17 +128,17 @@ def test_a_server_that_closes_every_connection_fails_and_no_generator() -> None:
     assert outcome(trial(closed, "achieved_rate", "connections")) == ("failed", so_it_was("connections"))
 
 
-def test_an_audit_that_is_not_known_here_makes_no_witness() -> None:
+def test_a_trial_with_an_audit_that_is_not_known_here_does_not_count() -> None:
     assert outcome(trial(load(), "something_new"))[0] == "disturbed"
 
 
-def test_a_trial_that_the_machine_ended_early_is_no_witness() -> None:
+def test_a_trial_that_the_machine_ended_early_does_not_count() -> None:
     lost = msgspec.structs.replace(trial(load(), "steal"), load=None, status="struck_out")
     assert outcome(lost) == ("disturbed", so_it_was("steal"))
 
 
 @pytest.mark.parametrize("status", ["failed", "skipped"])
-def test_a_trial_without_figures_is_no_witness_and_says_why(status: Status) -> None:
+def test_a_trial_without_figures_does_not_count_and_says_why(status: Status) -> None:
     assert outcome(trial(None, status=status, reason="it died")) == ("broken", Incomplete("it died"))
 
 

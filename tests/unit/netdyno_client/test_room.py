@@ -127,14 +127,14 @@ def test_what_one_has_not_heard_is_lost() -> None:
     assert "verification" in [audit.name for audit in result(room).audits if not audit.passed]
 
 
-def test_a_client_that_could_not_connect_is_no_recipient_and_no_witness() -> None:
+def test_a_client_that_could_not_connect_is_no_recipient_and_no_timer() -> None:
     room = opened(1)
     body = speak(room, 0)
     assert hear(room, 2, body) == 0
     assert (room.has_heard_all, result(room).messages.expected) == (True, 1)
 
 
-def test_a_client_that_leaves_is_followed_by_the_next_witness_and_what_it_missed_is_lost() -> None:
+def test_a_client_that_leaves_is_followed_by_the_next_timer_and_what_it_missed_is_lost() -> None:
     room = opened()
     body = speak(room, 0)
     room.speakers[1].failed(Failure.RESET)

@@ -247,7 +247,7 @@ def test_it_is_frozen() -> None:
         (ECHO, 'workload = "web"\nsize = 1048577', "1048577 bytes; a reply of 'web' has at most 1 MiB"),
         (ECHO, 'workload = "grpc"\nwrite-mode = "split"', "'split': a message of 'grpc' leaves whole"),
         ("generator-threads = 2", "generator-threads = 11", "11 threads need more connections that send than 10"),
-        (ECHO, 'workload = "chat"\ngenerator-threads = 6', "two each, where a witness"),
+        (ECHO, 'workload = "chat"\ngenerator-threads = 6', "two each, where a second one"),
         (ECHO, 'workload = "chat"\nclient-hosts = 6', "'client-hosts': 6: every thread of every host needs two of"),
         (
             "generator-threads = 2",

@@ -22,7 +22,8 @@ from netdyno.model.trial import Trial
 from netdyno.question.capacity import CAPACITY, RATE, select_coordinates
 
 Judged = tuple[Trial, Verdict]
-WITNESSES = ("held", "failed")
+COUNTED = ("held", "failed")
+"""The outcomes of trials that count: these say something of the server."""
 
 
 def collect_samples(part: ScenarioTrials) -> dict[str, Samples]:
@@ -53,8 +54,8 @@ def collect_findings(part: ScenarioTrials) -> CapacityFindings | None:
 
 
 def count_silent_trials(part: ScenarioTrials, name: str) -> int:
-    """Count the trials of a contestant that are no witness."""
-    return sum(verdict.outcome not in WITNESSES for _, verdict in _judge_trials(part, name))
+    """Return how many trials of a contestant do not count."""
+    return sum(verdict.outcome not in COUNTED for _, verdict in _judge_trials(part, name))
 
 
 def find_bound(part: ScenarioTrials, name: str) -> BoundDirection:
@@ -83,7 +84,7 @@ def _find_capacities(part: ScenarioTrials, name: str) -> dict[tuple[int, str], t
     term = parse_objective(part.scenario.objective, "objective").latency
     measured: dict[tuple[int, str], list[threshold.RateResult]] = {}
     for trial, verdict in _judge_trials(part, name):
-        if verdict.outcome in WITNESSES and trial.load is not None:
+        if verdict.outcome in COUNTED and trial.load is not None:
             value = term.value(trial.load) if term else math.nan
             latency = value if math.isfinite(value) else None
             point = threshold.RateResult(float(trial.levels[RATE]), verdict.outcome == "held", latency)
@@ -160,7 +161,7 @@ def _draw_points(judged: Sequence[Judged], objective: Objective) -> Iterator[Rat
         loads = [
             trial.load
             for trial, verdict in rate_trials
-            if verdict.outcome in WITNESSES and trial.load is not None and trial.load.latency.response_ns.count
+            if verdict.outcome in COUNTED and trial.load is not None and trial.load.latency.response_ns.count
         ]
         responses = [load.latency.response_ns for load in loads]
         outcomes = Counter(verdict.outcome for _, verdict in rate_trials)

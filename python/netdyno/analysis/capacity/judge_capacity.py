@@ -1,4 +1,4 @@
-"""The verdict of one trial on an objective: it held, it did not, or the trial is no witness. Pure functions.
+"""The verdict of one trial on an objective: it held, it did not, or the trial does not count. Pure functions.
 
 An invalid trial counts here: an overloaded server, or one that answered wrongly, does not meet its objective at this
 rate. Only trials that failed for a reason other than the server are left out."""

@@ -14,7 +14,7 @@ from netdyno.model.objective import Objective, Term
 
 
 class FailedAudits(msgspec.Struct, frozen=True):
-    """Audits that made the trial no witness, or found the server at fault."""
+    """Audits for which the trial does not count, or which found the server at fault."""
 
     audits: tuple[Audit, ...]
 
@@ -73,9 +73,9 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class RatePoint(msgspec.Struct, frozen=True):
-    """One contestant at one rate: how many trials held the objective, failed it, and were no witness
-    (`silent`); the response times are geometric means over the witnesses, None where there is none. `latency_ns` is the
-    figure that the objective is about; `whys` the reasons of the trials that did not hold."""
+    """One contestant at one rate: how many trials held the objective, failed it, and did not count (`silent`); the
+    response times are geometric means over those that count, None where there is none. `latency_ns` is the figure that
+    the objective is about; `whys` the reasons of the trials that did not hold."""
 
     rate_hz: float
     held: int
@@ -105,8 +105,8 @@ class CapacityCurve(msgspec.Struct, frozen=True):
 
 class Searched(msgspec.Struct, frozen=True):
     """The answer of a search for a contestant's capacity; None where it did not come to its end, or followed other
-    rules than those of today. `why` is the reason from the last trial, which matters where trials kept being no
-    witness."""
+    rules than those of today. `why` is the reason from the last trial, which matters where one trial after another
+    did not count."""
 
     contestant: Name
     answer: Answer | None

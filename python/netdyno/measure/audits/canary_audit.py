@@ -121,7 +121,7 @@ def _compute_median(speeds: dict[str, list[float]], basis: str) -> Median:
 
 def judged_at_once(trial: Trial, before: Sequence[Trial], policy: ForeignLoad) -> Trial:
     """Return a trial of a search, judged by all trials so far: a search cannot wait for the end of a block to know
-    whether the trial is a witness. `before` are the trials that ran before it."""
+    whether the trial counts. `before` are the trials that ran before it."""
     readings = [(earlier.block, earlier.canary) for earlier in (*before, trial) if earlier.canary is not None]
     median = (
         _compute_median(_collect_speeds(readings), "of the search so far") if len(readings) >= FEWEST_TRIALS else None

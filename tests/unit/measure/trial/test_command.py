@@ -192,8 +192,8 @@ def test_the_generator_can_have_a_thread_for_each_of_its_cores() -> None:
 
     echo = Scenario(name="s", workload="echo", connections=6, generator_threads="cores")
     assert [threads(echo, cores) for cores in (1, 4, 64)] == ["1", "4", "6"]
-    witnessed = Scenario(name="s", workload="chat", connections=6, generator_threads="cores")
-    assert threads(witnessed, 64) == "3"
+    chat = Scenario(name="s", workload="chat", connections=6, generator_threads="cores")
+    assert threads(chat, 64) == "3"
 
 
 def test_a_rate_can_be_that_of_each_connection() -> None:
