@@ -33,13 +33,13 @@ from netdyno.verbs import run as run_command
 from netdyno.verbs.own_servers import NO_SERVERS, MeasureRequest, OwnServers, has_servers
 
 if TYPE_CHECKING:  # its statistics are heavy
-    from netdyno.analysis.found.advice import Advice, Along
+    from netdyno.analysis.found.advice import AcrossFactor, Advice
     from netdyno.verbs.advised import StoredAdvice
 
 FILE_NAME, NEIGHBOURS_NAME = "advise.toml", f"{workload.NEIGHBOURS}.toml"
 """In a run's folder, its experiment as a file for ./netdyno run."""
 ANSWER_NAME = "advice.json"
-SHARE_ALONG = 0.3
+NEIGHBOURS_SHARE = 0.3
 """Share of the time that half and double of the workload's values may take."""
 MOST_COMPARED = 4
 """Contestants that are measured at those values, the recommended one included."""
@@ -67,7 +67,7 @@ class AdviceAnswer(msgspec.Struct, frozen=True):
     run_id: str
     folder: Path
     stored: StoredAdvice | None = None
-    along: Sequence[Along] | None = None
+    across: Sequence[AcrossFactor] | None = None
     neighbours_folder: Path | None = None
     why: str = ""
 
@@ -129,7 +129,7 @@ def answer_from_stored(
     if not request.along or stored.near or stored.between:
         return answer
     if there := advised.find_half_and_double(question, stored.advice.take[0], request.results):
-        return replace(answer, along=there[0], neighbours_folder=there[1])
+        return replace(answer, across=there[0], neighbours_folder=there[1])
     return _measure_neighbours(request, answer, servers, read_budget_s(request))
 
 
@@ -139,7 +139,7 @@ def read_budget_s(request: AdviseRequest) -> float:
 
 def main_s(request: AdviseRequest) -> float:
     """The part of the budget for the workload itself."""
-    return read_budget_s(request) * (1 - SHARE_ALONG if request.along else 1.0)
+    return read_budget_s(request) * (1 - NEIGHBOURS_SHARE if request.along else 1.0)
 
 
 def answer_from_run(request: AdviseRequest, servers: Sequence[Contestant]) -> AdviceAnswer | int:
@@ -214,8 +214,8 @@ def _measure_neighbours(
     if done.analysis is None or done.exit_code > 128:
         return answer
     to_keep, parts = workload.advise_of(request.given), split(outcomes.judged(done.stored))
-    along = [compare_across_factor(part, to_keep, first, rivals) for part in parts]
-    return replace(answer, along=along, neighbours_folder=folder)
+    across = [compare_across_factor(part, to_keep, first, rivals) for part in parts]
+    return replace(answer, across=across, neighbours_folder=folder)
 
 
 def _choose_what_fits(
@@ -227,7 +227,7 @@ def _choose_what_fits(
         names, factors = list(by_name)[:count], list[str]()
         for factor in workload.list_factors(requested):
             text = workload.write_neighbours_toml(requested, [*factors, factor], names, left_s)
-            if plan.estimate_seconds(experiment.parse(text, "beside", "beside"), by_name) <= left_s:
+            if plan.estimate_seconds(experiment.parse(text, "neighbours", "neighbours"), by_name) <= left_s:
                 factors.append(factor)
         if factors:
             return factors, names
@@ -239,7 +239,7 @@ def format_answer(answer: AdviceAnswer, requested: Workload, notes: Sequence[str
 
     lines = ["", *prose.describe_advice(answer.advice)]
     stored = answer.stored
-    near = prose.describe_changes(answer.along or ())
+    near = prose.describe_changes(answer.across or ())
     if stored is not None and stored.near:
         near = prose.describe_stored_changes(
             answer.advice.take,
@@ -270,7 +270,7 @@ def as_json(answer: AdviceAnswer | None, requested: Workload, lines: Sequence[st
     metric, objective = workload.choose_metric(requested), workload.find_objective(requested)
     return {
         **(
-            export.make_document(answer.advice, answer.along)
+            export.make_document(answer.advice, answer.across)
             if answer
             else export.make_empty_document(metric, objective)
         ),

@@ -14,7 +14,7 @@ from netdyno.analysis.advice.covered import StoredCell
 from netdyno.analysis.advice.judge_advice import compare_across_factor
 from netdyno.analysis.analysis import analyse, derive_advice
 from netdyno.analysis.compare import differences
-from netdyno.analysis.found.advice import Advice, Along
+from netdyno.analysis.found.advice import AcrossFactor, Advice
 from netdyno.analysis.found.compare import Change
 from netdyno.analysis.trials.split import split
 from netdyno.kit.errors import UserError
@@ -118,11 +118,11 @@ def _read_stored(results: Path) -> Iterator[tuple[Path, Experiment, Environment]
             yield path, stored, environment
 
 
-def find_half_and_double(request: AdviceRequest, first: str, results: Path) -> tuple[list[Along], Path] | None:
+def find_half_and_double(request: AdviceRequest, first: str, results: Path) -> tuple[list[AcrossFactor], Path] | None:
     """Return what the newest complete run of half and double says of the recommended contestant, and its folder."""
     for path, stored, environment in _read_stored(results):
         rivals = [name for name in request.names if name != first and _has_all(stored, (first, name))]
-        if not rivals or not _is_along(stored, request) or _describe_differences(environment, request):
+        if not rivals or not _has_neighbours(stored, request) or _describe_differences(environment, request):
             continue
         run = read.load(path)
         if run.finished_at is not None:
@@ -136,7 +136,7 @@ def _has_all(stored: Experiment, names: Collection[str]) -> bool:
     return all(name in scenario.contestants for scenario in stored.scenarios for name in names)
 
 
-def _is_along(stored: Experiment, request: AdviceRequest) -> bool:
+def _has_neighbours(stored: Experiment, request: AdviceRequest) -> bool:
     """Whether it is half and double of the workload, ranked by the same metric, with messages enough for its
     objective."""
     if stored.name != workload.NEIGHBOURS:
@@ -189,7 +189,7 @@ def _answer_from(run: Run, path: Path, request: AdviceRequest) -> StoredAdvice |
         if len(ends) < len(both):
             why += [advice for advice in both if isinstance(advice, str)]
             continue
-        if set(ends[0].take) != set(ends[1].take) or {advice.among for advice in ends} != {"meets"}:
+        if set(ends[0].take) != set(ends[1].take) or {advice.outcome for advice in ends} != {"meets"}:
             why.append(
                 f"its answers at {' and at '.join(prose.list_values(neighbours.option, neighbours.values))} "
                 "are not the same"

@@ -247,13 +247,13 @@ def test_a_server_that_alone_meets_it_is_not_called_the_only_one_measured() -> N
 
 def test_where_none_is_shown_to_meet_it_that_is_stated() -> None:
     recommendation = advice(with_objective({"a": 5.0, "b": 5.0}))
-    assert recommendation.among == "open"
+    assert recommendation.outcome == "open"
     assert "No server is shown to meet p99 < 5 ms." in " ".join(describe_advice(recommendation))
 
 
 def test_where_none_meets_it_the_nearest_is_named() -> None:
     recommendation = advice(with_objective({"a": 60.0, "b": 20.0}))
-    assert recommendation.among == "breaks"
+    assert recommendation.outcome == "breaks"
     text = " ".join(describe_advice(recommendation))
     assert "No server meets p99 < 5 ms" in text
     assert "b: p99 20" in text
@@ -267,7 +267,7 @@ def test_where_none_meets_it_all_are_compared_and_one_that_could_not_run_hides_n
         for trial in run.trials
     )
     recommendation = advice(replace(run, trials=skipped))
-    assert (recommendation.among, len(recommendation.take)) == ("breaks", 1)
+    assert (recommendation.outcome, len(recommendation.take)) == ("breaks", 1)
     assert recommendation.behind is not None
     assert recommendation.behind > 1.1
 
@@ -326,6 +326,6 @@ def test_the_objective_decides_which_get_further_blocks() -> None:
 
 def test_below_five_blocks_there_is_no_interval() -> None:
     recommendation = advice(with_objective({"a": 1.0, "b": 1.0}, blocks=4))
-    assert recommendation.among == "open"
+    assert recommendation.outcome == "open"
     assert recommendation.behind is None
     assert "is unknown after 4 blocks" in " ".join(describe_advice(recommendation))

@@ -97,7 +97,7 @@ def test_a_levels_words_say_whose_an_option_is() -> None:
 def test_the_known_winner_wins_by_the_known_margin(analysis: Analysis) -> None:
     echo = findings_of(analysis, "echo")
     assert echo.verdict == "winner"
-    assert echo.decision.taken == (EPOLL,)
+    assert echo.decision.recommended == (EPOLL,)
     comparison = answers.find_comparison(EPOLL, CALLBACKS, echo.comparisons)
     assert comparison is not None
     assert comparison.interval is not None
@@ -144,7 +144,7 @@ def test_the_own_metric_is_a_family_with_its_best_and_the_other_axes_are_another
         own, *other_axes = (axis.comparisons for axis in findings.axes)
         for family in (own, tuple(itertools.chain.from_iterable(other_axes))):
             decidable = sum(comparison.decidable for comparison in family)
-            best = findings.decision.taken if findings.verdict == "winner" and family is own else ()
+            best = findings.decision.recommended if findings.verdict == "winner" and family is own else ()
             for comparison in family:
                 counted = rivals - 1 if {comparison.a, comparison.b} & {*best} else decidable
                 assert comparison.p_corrected == pytest.approx(

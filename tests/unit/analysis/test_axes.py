@@ -187,7 +187,7 @@ def test_what_the_others_cost_is_in_the_answer() -> None:
 def test_what_the_others_cost_is_against_the_winner() -> None:
     echo = findings_of(analysed(made_run()), "echo")
     assert echo.verdict == "winner"
-    assert f" Worse than {echo.decision.taken[0]} over 3 loads: " in answer(echo).sentence
+    assert f" Worse than {echo.decision.recommended[0]} over 3 loads: " in answer(echo).sentence
 
 
 def test_a_difference_of_a_few_per_cent_in_a_small_matter_is_no_reason() -> None:

@@ -122,7 +122,7 @@ def test_two_that_do_not_differ_are_equal_within_a_bound() -> None:
     twin = tuple(replace(attempt, contestant="twin") for attempt in experiment_run(("fast",)).trials)
     findings = scenario(replace(run, trials=(*run.trials, *twin)))
     assert findings.verdict == "equal"
-    assert set(findings.decision.taken) == {"fast", "twin"}
+    assert set(findings.decision.recommended) == {"fast", "twin"}
     assert findings.decision.within is not None
     assert findings.decision.within <= 1.05
 

@@ -152,13 +152,13 @@ def assert_differences_are_of_different_ranks(findings: ScenarioFindings) -> int
     if findings.decision.verdict not in ("winner", "equal", "undecided"):
         return 0
     text, stated = verdict.answer(findings).sentence, 0
-    first = (findings.decision.taken or findings.decision.front)[0]
+    first = (findings.decision.recommended or findings.decision.front)[0]
     own = findings.axes[0]
     won = re.match(r"Take (\S+)(?: \([^)]*lost\))?: it has the .*?(?:above|below|that of) (\S+), the next", text)
     assert bool(won) == (findings.decision.verdict == "winner"), text
     if won:
         assert rank(own, won[1]) < rank(own, won[2])
-        assert [name for name in findings.decision.among if rank(own, name) == rank(own, won[1])] == [won[1]]
+        assert [name for name in findings.decision.eligible if rank(own, name) == rank(own, won[1])] == [won[1]]
         stated += 1
     for heading, sign in (("Worse", 1), ("Better", -1)):
         for part in re.findall(rf"{heading} than [^:]+: (.*?)\.(?= [A-Z]|$)", text):
@@ -191,7 +191,7 @@ def assert_bound_holds_what_is_proven(findings: ScenarioFindings) -> int:
     bound = re.search(r"(?:no rival is better|at most ([\d.]+)% behind the best) in", text)
     if bound is None:
         return 0
-    first = (findings.decision.taken or findings.decision.front)[0]
+    first = (findings.decision.recommended or findings.decision.front)[0]
     for comparison in findings.axes[0].comparisons:
         if first in (comparison.a, comparison.b) and comparison.different:
             against = 1 / comparison.ratio if comparison.a == first else comparison.ratio
@@ -324,7 +324,7 @@ def test_a_small_bound_is_an_answer() -> None:
 def test_a_badge_names_up_to_five_equals(count: int, badge: str) -> None:
     names = ("ant", "bee", "cat", "dog", "elk", "fox")[:count]
     findings = answered({name: {} for name in names} | {"eel": {"throughput": 0.7}}, spread=0.001)
-    assert len(findings.decision.taken) == count
+    assert len(findings.decision.recommended) == count
     assert re.fullmatch(badge, verdict.make_badge(findings))
     assert all(name in verdict.answer(findings).short for name in names)
 
@@ -353,7 +353,7 @@ def test_of_many_undecided_four_are_named_and_those_proven_worse() -> None:
 def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:
     findings = answered({"ant": {"memory": 0.8}, "bee": {}}, spread=0.2)
     assert findings.verdict == "undecided"
-    assert findings.decision.taken == (), "memory says nothing of a throughput that nobody knows"
+    assert findings.decision.recommended == (), "memory says nothing of a throughput that nobody knows"
     assert re.fullmatch(r"Undecided: the difference is at most \d+%", verdict.make_badge(findings))
     estimate = re.search(
         r"are not proven different in throughput \(closed loop\): the difference is at most \d+%\. "
@@ -388,11 +388,11 @@ def test_so_many_more_blocks_do_tell() -> None:
 
 def test_among_equals_the_others_count_in_the_order_that_the_question_states() -> None:
     effects = {"ant": {"memory": 0.8, "cpu": 1.2}, "bee": {}}
-    assert answered(effects).decision.taken == ("bee",)
+    assert answered(effects).decision.recommended == ("bee",)
     assert answered(effects).decision.by == ("cpu",)
     stated = answered(effects, then_by=("memory", "cpu"))
     assert [axis.metric for axis in stated.axes] == ["throughput", "memory", "cpu", "p50", "p99"]
-    assert (stated.decision.taken, stated.decision.by) == (("ant",), ("memory",))
+    assert (stated.decision.recommended, stated.decision.by) == (("ant",), ("memory",))
     sentence = verdict.answer(stated).sentence
     assert re.match(
         r"Take ant: memory decides among (ant and bee|bee and ant), which are equal within \d\.\d% in ", sentence
@@ -417,8 +417,8 @@ def test_a_server_that_has_too_few_blocks_does_not_make_the_others_unknown() -> 
 
 def test_only_what_matters_counts() -> None:
     effects = {"ant": {"cpu": 0.93}, "bee": {}}
-    assert answered(effects, spread=0.005).decision.taken == ("ant",)
-    assert set(answered(effects, spread=0.005, margin=0.1).decision.taken) == {"ant", "bee"}
+    assert answered(effects, spread=0.005).decision.recommended == ("ant",)
+    assert set(answered(effects, spread=0.005, margin=0.1).decision.recommended) == {"ant", "bee"}
 
 
 @pytest.mark.parametrize(
@@ -430,7 +430,7 @@ def test_memory_decides_from_a_tenth_and_a_mebibyte_on(ant: float, bee: float, m
     memory = {name: {"memory": size * 2**20 / BASE["memory"]} for name, size in (("ant", ant), ("bee", bee))}
     equal = answered(memory, spread=0.001)
     assert [comparison.different for comparison in axis_of(equal, "memory").comparisons] == [True]
-    assert equal.decision.taken == (("ant",) if matters else equal.decision.front)
+    assert equal.decision.recommended == (("ant",) if matters else equal.decision.front)
     slower = answered({"ant": memory["ant"] | {"throughput": 1.2}, "bee": memory["bee"]}, spread=0.001)
     assert slower.verdict == "winner"
     assert ("memory" in verdict.answer(slower).rest) is matters

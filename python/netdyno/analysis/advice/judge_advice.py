@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from netdyno.analysis.flips import judge_flips as flips
-from netdyno.analysis.found.advice import Advice, Along, Kept, LeftOut, ObjectiveOutcome, TermKept
+from netdyno.analysis.found.advice import AcrossFactor, Advice, Kept, LeftOut, ObjectiveOutcome, TermKept
 from netdyno.analysis.found.run import ScenarioFindings
 from netdyno.analysis.ranking import answers, axes
 from netdyno.analysis.ranking.answers import Basis, find_comparison
@@ -42,7 +42,7 @@ def choose_significance(advise: Advise) -> float:
 def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials) -> Advice:
     """Return the advice on a scenario with findings made at that of `choose_significance`."""
     kept = check_objective(advise, part)
-    among, names = _select_among(kept, _list_sound(part))
+    outcome, names = _select_among(kept, _list_sound(part))
     able = [name for name in _list_sound(part) if _may_meet(kept, name)]
     rivals = able or names
     share = choose_significance(advise)
@@ -54,9 +54,9 @@ def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials) -> A
         findings=narrowed,
         objective=advise.objective,
         kept=kept,
-        among=among,
+        outcome=outcome,
         take=take,
-        by_metric=narrowed.decision.taken != candidates.decision.taken,
+        by_metric=narrowed.decision.recommended != candidates.decision.recommended,
         behind=None if hidden else worst,
         hidden=hidden,
         blocks=part.blocks,
@@ -235,17 +235,18 @@ def _choose(
     """Choose the contestants to take: those of the ranking that are shown to be close to the best of all rivals; where
     none is, the first: the scenario's own metric comes before the other axes."""
     decision, margin = findings.decision, read_margin(findings.scenario)
-    first = (decision.front or decision.among)[:1]
+    first = (decision.front or decision.eligible)[:1]
     if decision.verdict not in ("equal", "undecided"):
-        return findings, decision.taken or first
+        return findings, decision.recommended or first
     bounds = {
-        name: _compute_deficit_bound(name, rivals, family, findings.better, significance) for name in decision.taken
+        name: _compute_deficit_bound(name, rivals, family, findings.better, significance)
+        for name in decision.recommended
     }
-    taken = tuple(name for name, bound in bounds.items() if bound is not None and bound <= margin) or first
-    if taken == decision.taken:
-        return findings, taken
-    trade_offs = answers.find_trade_offs(findings.axes, decision.among, taken, margin)
-    return replace(findings, decision=replace(decision, taken=taken, trade_offs=trade_offs)), taken
+    recommended = tuple(name for name, bound in bounds.items() if bound is not None and bound <= margin) or first
+    if recommended == decision.recommended:
+        return findings, recommended
+    trade_offs = answers.find_trade_offs(findings.axes, decision.eligible, recommended, margin)
+    return replace(findings, decision=replace(decision, recommended=recommended, trade_offs=trade_offs)), recommended
 
 
 def _compute_deficit_bound(
@@ -276,11 +277,11 @@ def _is_settled(
     return is_known and worst is not None and worst <= margin
 
 
-def compare_across_factor(part: ScenarioTrials, advise: Advise, first: str, rivals: Sequence[str]) -> Along:
-    """Compare `first` with each other contestant along the factor of a scenario that has one."""
+def compare_across_factor(part: ScenarioTrials, advise: Advise, first: str, rivals: Sequence[str]) -> AcrossFactor:
+    """Compare `first` with each other contestant across the factor of a scenario that has one."""
     ((factor, levels),) = part.scenario.factors.items()
     flips_found = [flip for rival in rivals for flip in flips.find_flips(part, factor, first, rival)]
-    return Along(
+    return AcrossFactor(
         factor,
         levels,
         first,

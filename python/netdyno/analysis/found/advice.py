@@ -48,7 +48,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 class Advice(msgspec.Struct, frozen=True):
     """The advice of a run. `findings` are those of its scenario, with the ranking narrowed to contestants with the
-    outcome `among`: with an objective, those shown to meet it; else those that may meet it; else all. `by_metric`: none
+    same `outcome`: with an objective, those shown to meet it; else those that may meet it; else all. `by_metric`: none
     is shown to be close to the best, so the first is taken, whatever the other axes say. `behind`: no other that may
     meet the objective (none at all, where none may) is better than the first of `take` by more than this factor; None
     where a contestant has no interval, or is `hidden`: it may be better by any factor, however many blocks there are,
@@ -57,7 +57,7 @@ class Advice(msgspec.Struct, frozen=True):
     findings: ScenarioFindings
     objective: Name
     kept: tuple[Kept, ...]
-    among: ObjectiveOutcome
+    outcome: ObjectiveOutcome
     take: tuple[Name, ...]
     by_metric: bool
     behind: float | None
@@ -74,8 +74,8 @@ class Advice(msgspec.Struct, frozen=True):
         return not self.settled and self.blocks < ADVICE_LOOKS[-1]
 
 
-class Along(msgspec.Struct, frozen=True):
-    """The results along one factor: the recommended contestant against each of the others, and its outcome for the
+class AcrossFactor(msgspec.Struct, frozen=True):
+    """The results across one factor: the recommended contestant against each of the others, and its outcome for the
     objective at each level (None without an objective)."""
 
     factor: Name

@@ -101,10 +101,10 @@ class TradeOff(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The verdict on a scenario. It holds for the contestants in `among`, the best first. None is proven better than
-    any of the `front`, its leader first; the `undecided` there have too few blocks for a verdict. `taken` are those to
-    take; `trade_offs` (in an export `beside`) compares the rest with the first of these, or of the front where none is
-    taken.
+    """The verdict on a scenario. It holds for the `eligible` contestants (in an export `among`), the best first. None
+    is proven better than any of the `front`, its leader first; the `undecided` there have too few blocks for a verdict.
+    `recommended` (`taken`) are those to take; `trade_offs` (`beside`) compares the rest with the first of these, or of
+    the front where none is recommended.
 
     For a front of several: those `near` are shown to be within the margin of the best. `within`: the factor by which
     none of those near, or where there is none, none of the front, is further behind the best. `by`: the axes that chose
@@ -113,10 +113,10 @@ class Decision(msgspec.Struct, frozen=True):
     take; None where nothing is open, or it cannot be said."""
 
     verdict: RankingVerdict
-    among: tuple[Name, ...] = ()
+    eligible: tuple[Name, ...] = msgspec.field(default=(), name="among")
     front: tuple[Name, ...] = ()
     undecided: tuple[Name, ...] = ()
-    taken: tuple[Name, ...] = ()
+    recommended: tuple[Name, ...] = msgspec.field(default=(), name="taken")
     trade_offs: tuple[TradeOff, ...] = msgspec.field(default=(), name="beside")
     near: tuple[Name, ...] = ()
     within: float | None = None

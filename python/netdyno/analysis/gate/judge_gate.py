@@ -59,10 +59,10 @@ def _is_uninformative(metric: GateMetric, scenario: Scenario) -> bool:
 
 def judge(gate: Gate, parts: Sequence[ScenarioTrials], significance: float = stats.SIGNIFICANCE) -> GateFindings:
     """Judge all scenarios of a run that was judged by outcomes.judged. Faults have a test of their own."""
-    among = sum(len(select_metrics(gate, part.scenario)) for part in parts)
+    line_count = sum(len(select_metrics(gate, part.scenario)) for part in parts)
     faulty = _find_faulty(gate, parts, significance * FAULT_SHARE)
     lines = tuple(
-        _judge_line(gate, part, metric, significance * (1 - FAULT_SHARE) / among, faulty)
+        _judge_line(gate, part, metric, significance * (1 - FAULT_SHARE) / line_count, faulty)
         for part in parts
         for metric in select_metrics(gate, part.scenario)
     )

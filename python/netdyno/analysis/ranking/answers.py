@@ -67,20 +67,20 @@ def decide(basis: Basis) -> Decision:
         return Decision("no_data")
     best = min(standing.kind for standing in basis.standings)
     standings = [standing for standing in basis.standings if standing.kind == best]
-    among = tuple(standing.contestant for standing in standings)
+    eligible = tuple(standing.contestant for standing in standings)
     if len(standings) == 1:
-        return Decision("unopposed", among, front=among)
+        return Decision("unopposed", eligible, front=eligible)
     if standings[0].rank is None:
-        return Decision("not_enough_blocks", among)
+        return Decision("not_enough_blocks", eligible)
     front = tuple(standing.contestant for standing in standings if standing.rank == standings[0].rank)
     if len(front) == 1:
-        trade_offs = find_trade_offs(basis.axes, among, front, basis.margin)
-        return Decision("winner", among, front, taken=front, trade_offs=trade_offs)
+        trade_offs = find_trade_offs(basis.axes, eligible, front, basis.margin)
+        return Decision("winner", eligible, front, recommended=front, trade_offs=trade_offs)
     front = _put_leader_first(front, basis.family)
     undecided = tuple(name for name in front[1:] if _is_undecided(front[0], name, basis.family))
     if len(undecided) == len(front) - 1:
-        return Decision("not_enough_blocks", among, front, undecided)
-    return _judge_tie(basis, Decision("undecided", among, front, undecided))
+        return Decision("not_enough_blocks", eligible, front, undecided)
+    return _judge_tie(basis, Decision("undecided", eligible, front, undecided))
 
 
 def _put_leader_first(front: tuple[str, ...], family: Sequence[Comparison]) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ def _judge_tie(basis: Basis, tie: Decision) -> Decision:
     within the margin of the best is as good as the best, and among these the other axes decide. Where none is shown to
     be, they do not decide: a price says nothing of what it buys."""
     direction = read_direction(basis.scenario)
-    rivals = len(tie.among) - len(tie.undecided) - 1
+    rivals = len(tie.eligible) - len(tie.undecided) - 1
     bounds = {
         name: compute_deficit_bound(name, tie.tied, basis.family, direction, basis.significance, rivals)
         for name in tie.tied
@@ -118,10 +118,10 @@ def _judge_tie(basis: Basis, tie: Decision) -> Decision:
         seconds_to_settle=needed * basis.block_s if needed is not None and basis.block_s is not None else None,
     )
     if not near:
-        return replace(bounded, trade_offs=find_trade_offs(basis.axes, tie.among, tie.front[:1], basis.margin))
-    taken, deciding = _prefer(basis.axes, near, basis.margin)
-    trade_offs = find_trade_offs(basis.axes, tie.among, taken, basis.margin)
-    return replace(bounded, verdict="equal", taken=taken, by=deciding, trade_offs=trade_offs)
+        return replace(bounded, trade_offs=find_trade_offs(basis.axes, tie.eligible, tie.front[:1], basis.margin))
+    recommended, deciding = _prefer(basis.axes, near, basis.margin)
+    trade_offs = find_trade_offs(basis.axes, tie.eligible, recommended, basis.margin)
+    return replace(bounded, verdict="equal", recommended=recommended, by=deciding, trade_offs=trade_offs)
 
 
 def compute_deficit_bound(
@@ -130,14 +130,14 @@ def compute_deficit_bound(
     family: Sequence[Comparison],
     direction: Better,
     significance: float,
-    among: int | None = None,
+    rival_count: int | None = None,
 ) -> float:
     """Return the factor by which none of the others is better than this contestant: all such factors of a family hold
     together with the chance 1 - significance ("multiple comparisons with the best"). Infinite where a pair has too few
-    blocks. `among`: the number of rivals of the best, where some are known not to be the best; else the number
+    blocks. `rival_count`: that of the best, where some are known not to be the best; else the number
     given."""
     rivals = [rival for rival in contestants if rival != name]
-    share = among or len(rivals)
+    share = rival_count or len(rivals)
     most = max(
         (_compute_lead_bound(rival, name, family, direction, significance, share) for rival in rivals), default=0.0
     )
@@ -158,7 +158,7 @@ def _count_blocks_needed(basis: Basis, decision: Decision) -> dict[str, int]:
     """Return how many more blocks would prove or bound the difference of the front's first from each rival; empty where
     no number of blocks would for some, or the comparisons do not tell."""
     first, *rivals = decision.tied
-    margin, rival_count = math.log(basis.margin), len(decision.among) - 1
+    margin, rival_count = math.log(basis.margin), len(decision.eligible) - 1
     more: dict[str, int] = {}
     for rival in rivals:
         if (comparison := find_comparison(first, rival, basis.family)) is None:
@@ -203,18 +203,18 @@ def _is_large_enough(axis: Axis, first: str, second: str) -> bool:
 
 
 def find_trade_offs(
-    axes: Sequence[Axis], among: Sequence[str], taken: Sequence[str], margin: float
+    axes: Sequence[Axis], eligible: Sequence[str], recommended: Sequence[str], margin: float
 ) -> tuple[TradeOff, ...]:
-    """Compare every other contestant of the answer with the first of those taken, where a difference beyond the margin
-    is proven."""
+    """Compare every other contestant of the answer with the first of those recommended, where a difference beyond the
+    margin is proven."""
     trade_offs = (
         TradeOff(
             contestant=name,
-            worse=_list_proven(axes, name, taken[0], margin, better=False),
-            better=_list_proven(axes, name, taken[0], margin, better=True),
+            worse=_list_proven(axes, name, recommended[0], margin, better=False),
+            better=_list_proven(axes, name, recommended[0], margin, better=True),
         )
-        for name in among
-        if name not in taken
+        for name in eligible
+        if name not in recommended
     )
     return tuple(trade_off for trade_off in trade_offs if trade_off.worse or trade_off.better)
 

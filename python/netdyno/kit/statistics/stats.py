@@ -318,9 +318,9 @@ def corrected(family: Sequence[Comparison], significance: float = SIGNIFICANCE) 
     """Return the same comparisons with the verdict of each. All intervals together hold the truth with the chance 1 -
     significance, so that is also the least chance that no difference is found where none is (Bonferroni: each has its
     share of it). A comparison with too few blocks cannot err and takes no share."""
-    among = sum(comparison.decidable for comparison in family)
+    family_size = sum(comparison.decidable for comparison in family)
     return tuple(
-        _judge(comparison, _find_lenders(number, family), among, significance)
+        _judge(comparison, _find_lenders(number, family), family_size, significance)
         for number, comparison in enumerate(family)
     )
 
@@ -337,7 +337,7 @@ def _find_lenders(number: int, family: Sequence[Comparison]) -> list[float]:
     ]
 
 
-def _judge(comparison: Comparison, lenders: Sequence[float], among: int, significance: float) -> Comparison:
+def _judge(comparison: Comparison, lenders: Sequence[float], family_size: int, significance: float) -> Comparison:
     if not comparison.decidable:
         return replace(comparison, p_corrected=1.0, interval=None, different=False)
     moderated_spread, freedom = moderated(comparison.spread, comparison.blocks - 1, lenders)
@@ -349,15 +349,15 @@ def _judge(comparison: Comparison, lenders: Sequence[float], among: int, signifi
         p=_compute_p(comparison, error, freedom),
         single=_compute_interval(comparison, error, freedom, SIGNIFICANCE),
     )
-    return _correct(judged, among, significance)
+    return _correct(judged, family_size, significance)
 
 
-def _correct(comparison: Comparison, among: int, significance: float) -> Comparison:
-    """Return the comparison with its verdict as one of `among` comparisons that share the significance."""
-    interval = _compute_interval(comparison, comparison.error, comparison.freedom, significance / among)
+def _correct(comparison: Comparison, family_size: int, significance: float) -> Comparison:
+    """Return the comparison with its verdict as one of `family_size` comparisons that share the significance."""
+    interval = _compute_interval(comparison, comparison.error, comparison.freedom, significance / family_size)
     return replace(
         comparison,
-        p_corrected=min(1.0, among * comparison.p),
+        p_corrected=min(1.0, family_size * comparison.p),
         interval=interval,
         different=interval is not None and not interval.low <= comparison.same <= interval.high,
     )

@@ -64,15 +64,15 @@ def stationary(load: LoadResult) -> Audit:
     )
 
 
-def stalled(load: LoadResult, link: Link, among: LoadResult | None = None, overruns_s: Sequence[float] = ()) -> Audit:
+def stalled(load: LoadResult, link: Link, whole: LoadResult | None = None, overruns_s: Sequence[float] = ()) -> Audit:
     """Check that answers came all the time. Not judged over a link that loses frames, where TCP itself waits a fifth of
-    a second and more. `among` is the whole load of which this one is a part: then only time in which other parts were
+    a second and more. `whole` is the load of which this one is a part: then only time in which other parts were
     answered counts. `overruns_s`: where the window is made of slices, the wait for the last answers of each after its
     end."""
     interval_s = load.timeseries.interval_ns / 1e9
     full = load.timeseries.completed[: _count_full_intervals(load)]
     least_s = max(STALL_S, STALLED_RESPONSES * load.latency.response_ns.p50 / 1e9, STALLED_ROUNDS * load.plan.round_s)
-    longest = _find_longest_silence(full, itertools.repeat(1) if among is None else among.timeseries.completed)
+    longest = _find_longest_silence(full, itertools.repeat(1) if whole is None else whole.timeseries.completed)
     longest_s = max(longest * interval_s, _find_longest_at_end(load, full, overruns_s))
     detail = f"the longest time without an answer: {quantities.duration(longest_s * 1e9)}, in whole intervals"
     if LINKS[link].impaired or not answered_often(load):

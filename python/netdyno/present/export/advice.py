@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from netdyno.analysis.found.advice import Advice, Along, Kept
+from netdyno.analysis.found.advice import AcrossFactor, Advice, Kept
 from netdyno.analysis.ranking.answers import find_comparison
 from netdyno.kit.statistics.stats import Interval
 from netdyno.model.metrics import METRICS
@@ -14,7 +14,7 @@ from netdyno.present.plain import make_plain
 from netdyno.present.prose import flips
 
 
-def make_document(advice: Advice, along: Sequence[Along] | None) -> dict[str, Any]:
+def make_document(advice: Advice, across: Sequence[AcrossFactor] | None) -> dict[str, Any]:
     """Convert the advice. `beside`: the ratio of the first recommended contestant's metric to each other one's."""
     findings = advice.findings
     first = advice.take[0] if advice.take else None
@@ -31,7 +31,7 @@ def make_document(advice: Advice, along: Sequence[Along] | None) -> dict[str, An
             "better": findings.better,
             "verdict": findings.verdict,
             "objective": advice.objective,
-            "among": advice.among,
+            "among": advice.outcome,
             "behind": advice.behind,
             "settled": advice.settled,
             "blocks": advice.blocks,
@@ -47,7 +47,7 @@ def make_document(advice: Advice, along: Sequence[Along] | None) -> dict[str, An
             ],
             "kept": [_convert_kept(contestant) for contestant in advice.kept],
             "left_out": advice.left_out,
-            "along": None if along is None else [_convert_along(axis) for axis in along],
+            "along": None if across is None else [_convert_across(axis) for axis in across],
         }
     )
     return document
@@ -98,11 +98,11 @@ def _convert_kept(contestant: Kept) -> dict[str, Any]:
     }
 
 
-def _convert_along(along: Along) -> dict[str, Any]:
+def _convert_across(across: AcrossFactor) -> dict[str, Any]:
     return {
-        "factor": along.factor,
-        "levels": list(along.levels),
-        "outcomes": list(along.outcomes),
+        "factor": across.factor,
+        "levels": list(across.levels),
+        "outcomes": list(across.outcomes),
         "beside": [
             {
                 "first": comparison.first,
@@ -110,6 +110,6 @@ def _convert_along(along: Along) -> dict[str, Any]:
                 "verdict": comparison.flips.verdict,
                 "sentence": flips.describe_flip(comparison),
             }
-            for comparison in along.flips
+            for comparison in across.flips
         ],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from netdyno.analysis.found.advice import Advice, Along, Kept, ObjectiveOutcome, TermKept
+from netdyno.analysis.found.advice import AcrossFactor, Advice, Kept, ObjectiveOutcome, TermKept
 from netdyno.kit import quantities
 from netdyno.kit.quantities import list_first, listed, plural
 from netdyno.kit.statistics.block_counts import FEWEST_BLOCKS
@@ -36,22 +36,24 @@ def _describe_choice(advice: Advice) -> str:
     other axes say."""
     answer = verdict.answer(advice.findings)
     decision = advice.findings.decision
-    narrowed = len(decision.among) < len(advice.kept) and advice.among != "breaks"
+    narrowed = len(decision.eligible) < len(advice.kept) and advice.outcome != "breaks"
     condition = (
-        f"{'are shown to meet' if advice.among == 'meets' else 'may meet'} {_format_objective(advice)}"
+        f"{'are shown to meet' if advice.outcome == 'meets' else 'may meet'} {_format_objective(advice)}"
         if narrowed
         else ""
     )
     if decision.verdict == "unopposed" and narrowed:
-        shown = "that is shown to" if advice.among == "meets" else "that may"
-        return f"Take {decision.among[0]}: it is the only server {shown} meet {_format_objective(advice)}.{answer.rest}"
+        shown = "that is shown to" if advice.outcome == "meets" else "that may"
+        return (
+            f"Take {decision.eligible[0]}: it is the only server {shown} meet {_format_objective(advice)}.{answer.rest}"
+        )
     scope = f"Of those that {condition}: " if narrowed else ""
     if not advice.by_metric:
         return scope + answer.sentence
     speech = verdict.Speech(advice.findings)
-    rivals = [name for name in decision.front if name not in decision.taken]
+    rivals = [name for name in decision.front if name not in decision.recommended]
     close = "shown to be close to the best" if advice.settled else "the best measured"
-    recommended = f"Take {' or '.join(decision.taken)}, {close} in {speech.name_subject()}"
+    recommended = f"Take {' or '.join(decision.recommended)}, {close} in {speech.name_subject()}"
     named = list_first([speech.says[name] for name in rivals])
     return f"{scope}{recommended}; {named} {'is' if len(rivals) == 1 else 'are'} not proven worse.{answer.rest}"
 
@@ -70,7 +72,7 @@ def _describe_certainty(advice: Advice) -> tuple[str, ...]:
     rest = " A longer --time-budget would show more." if advice.may_tell_more else ""
     after = plural(advice.blocks, "block")
     condition = ""
-    if advice.among != "breaks" and any(contestant.outcome == "breaks" for contestant in advice.kept):
+    if advice.outcome != "breaks" and any(contestant.outcome == "breaks" for contestant in advice.kept):
         condition = f" that may meet {_format_objective(advice)}"
         if not any(contestant.outcome != "breaks" and contestant.contestant != first for contestant in advice.kept):
             return (f"No other server{condition} is left after {after}.{rest}",)
@@ -106,13 +108,13 @@ def _describe_objective(advice: Advice) -> tuple[str, ...]:
         "meets": f"{objective_text} is met by {list_first(by_outcome['meets'])}.",
         "open": f"No server is shown to meet {objective_text}.",
         "breaks": f"No server meets {objective_text}; the ranking above is of servers that do not.",
-    }[advice.among]
+    }[advice.outcome]
     if by_outcome["open"]:
         text += f" Undecided: {list_first(by_outcome['open'])}."
-    if by_outcome["breaks"] and advice.among != "breaks":
+    if by_outcome["breaks"] and advice.outcome != "breaks":
         text += f" Not met by {list_first(by_outcome['breaks'])}."
     named = [contestant for contestant in advice.kept if contestant.contestant in advice.take[:1]]
-    if advice.among == "breaks":
+    if advice.outcome == "breaks":
         named = sorted(advice.kept, key=lambda contestant: contestant.terms[0].value)[:1]
     return (text, *(describe_figures(contestant) for contestant in named))
 
@@ -169,41 +171,41 @@ def _explain_other_load(advice: Advice) -> tuple[str, ...]:
 # --- where it changes ----------------------------------------------------------------------------------------------
 
 
-def describe_changes(axes: Sequence[Along]) -> tuple[str, ...]:
+def describe_changes(axes: Sequence[AcrossFactor]) -> tuple[str, ...]:
     """Say near which values the answer changes; one sentence for each factor that was varied."""
-    return tuple(_describe_along(along) for along in axes)
+    return tuple(_describe_across(across) for across in axes)
 
 
 def explain_unmeasured(why: str = "") -> str:
     return f"Whether the answer changes near these values was not measured{why and f', because {why}'}."
 
 
-def _describe_along(along: Along) -> str:
-    first, last = (level_words(along.factor, level) for level in (along.levels[0], along.levels[-1]))
+def _describe_across(across: AcrossFactor) -> str:
+    first, last = (level_words(across.factor, level) for level in (across.levels[0], across.levels[-1]))
     span = f"between {first} and {last}"
-    flipping = [flip for flip in along.flips if flip.flips.verdict == "flip"]
-    open_to = [flips.find_opponent(flip, along.first) for flip in along.flips if flip.flips.verdict == "open"]
+    flipping = [flip for flip in across.flips if flip.flips.verdict == "flip"]
+    open_to = [flips.find_opponent(flip, across.first) for flip in across.flips if flip.flips.verdict == "open"]
     if flipping:
         text = (
-            f"Across {along.factor}, the answer changes. "
+            f"Across {across.factor}, the answer changes. "
             f"{' '.join(f'{flips.describe_flip(flip)}.' for flip in flipping)}"
         )
-    elif not along.flips:
-        text = f"Across {along.factor}, nothing could be compared {span}."
-    elif len(open_to) < len(along.flips):
-        no_flip = [flips.find_opponent(flip, along.first) for flip in along.flips if flip.flips.verdict == "none"]
-        text = f"Across {along.factor}, the answer does not change {span}, compared with {listed(no_flip)}."
+    elif not across.flips:
+        text = f"Across {across.factor}, nothing could be compared {span}."
+    elif len(open_to) < len(across.flips):
+        no_flip = [flips.find_opponent(flip, across.first) for flip in across.flips if flip.flips.verdict == "none"]
+        text = f"Across {across.factor}, the answer does not change {span}, compared with {listed(no_flip)}."
     else:
-        text = f"Across {along.factor}, {span}, no change of the answer is proven."
-    if open_to and len(open_to) < len(along.flips):
+        text = f"Across {across.factor}, {span}, no change of the answer is proven."
+    if open_to and len(open_to) < len(across.flips):
         text += f" Compared with {listed(open_to)}, the answer is undecided."
-    return text + _list_outcomes(along)
+    return text + _list_outcomes(across)
 
 
-def _list_outcomes(along: Along) -> str:
+def _list_outcomes(across: AcrossFactor) -> str:
     outcomes = [
-        f"at {level_words(along.factor, level)} it {OUTCOMES[outcome]}"
-        for level, outcome in zip(along.levels, along.outcomes, strict=True)
+        f"at {level_words(across.factor, level)} it {OUTCOMES[outcome]}"
+        for level, outcome in zip(across.levels, across.outcomes, strict=True)
         if outcome is not None
     ]
     return f" The objective: {'; '.join(outcomes)}." if outcomes else ""

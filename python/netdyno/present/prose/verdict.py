@@ -128,13 +128,13 @@ def _join_grounds(findings: ScenarioFindings, answers: Sequence[tuple[Decision, 
     compared = [(decision, result) for decision, result in answers if decision.verdict != "unopposed"]
     headlines = [f"{result.headline} on {_describe_cores(findings, decision)}" for decision, result in compared]
     further = "".join(f" {result.sentence}" for _, result in compared if result is not first)
-    named = {findings.ground.group_of(decision.among[0]) for decision, _ in [answers[0], *compared]}
+    named = {findings.ground.group_of(decision.eligible[0]) for decision, _ in [answers[0], *compared]}
     rest = f"{first.rest}{further}{ground.name_unranked(findings.ground, named)}{apart}"
     return AnswerText("; ".join(headlines) or "Not compared: different numbers of cores", first.short, rest)
 
 
 def _describe_cores(findings: ScenarioFindings, decision: Decision) -> str:
-    group = findings.ground.together[findings.ground.group_of(decision.among[0])]
+    group = findings.ground.together[findings.ground.group_of(decision.eligible[0])]
     return ground.describe_usable_cores(group.cores)
 
 
@@ -207,9 +207,9 @@ def _describe_neighbours(neighbours: Company | None) -> str:
 
 def _describe_eligible(findings: ScenarioFindings, decision: Decision) -> str:
     """Name the contestants that the answer covers, where cores, loss or faults separate some."""
-    group = findings.ground.group_of(decision.among[0])
+    group = findings.ground.group_of(decision.eligible[0])
     kinds = {standing.kind for standing in findings.standings if standing.ground == group}
-    subject = "all of them" if len(decision.among) > 1 else "it"
+    subject = "all of them" if len(decision.eligible) > 1 else "it"
     is_divided = len(findings.ground.together) > 1
     used = f"could use {ground.describe_usable_cores(findings.ground.together[group].cores)}" if is_divided else ""
     bound = quantities.share(findings.loss_bound)
@@ -224,7 +224,7 @@ def _describe_eligible(findings: ScenarioFindings, decision: Decision) -> str:
 
 def _answer_decision(speech: Speech) -> AnswerText:
     decision = speech.decision
-    leader = speech.says[decision.among[0]]
+    leader = speech.says[decision.eligible[0]]
     if decision.verdict == "unopposed":
         alone = f"{leader} is the only {speech.one_of}{speech.qualified}; nothing to compare."
         return AnswerText(leader, alone, "")
@@ -235,7 +235,7 @@ def _answer_decision(speech: Speech) -> AnswerText:
     if decision.verdict == "undecided":
         return AnswerText(_head_undecided(speech), _describe_undecided(speech), _compare_axes(speech))
     if not decision.front:
-        apart = f"No two of {speech.list_first(decision.among)} share a block: nothing to compare."
+        apart = f"No two of {speech.list_first(decision.eligible)} share a block: nothing to compare."
         return AnswerText("Not enough blocks", apart, "")
     return AnswerText("Not enough blocks", _describe_too_few(speech), "")
 
@@ -251,9 +251,9 @@ def make_badge(findings: ScenarioFindings) -> str:
 
 
 def _name_recommended(decision: Decision, speech: Speech) -> str:
-    if len(decision.taken) > MOST_IN_BADGE:
-        return f"Any of {len(decision.taken)}, equal within {format_bound(decision.within)}"
-    return quantities.listed([speech.says[name] for name in decision.taken], "or")
+    if len(decision.recommended) > MOST_IN_BADGE:
+        return f"Any of {len(decision.recommended)}, equal within {format_bound(decision.within)}"
+    return quantities.listed([speech.says[name] for name in decision.recommended], "or")
 
 
 def format_bound(factor: float | None) -> str:
@@ -280,7 +280,7 @@ def _describe_gap(speech: Speech, comparison: Comparison) -> str:
 
 
 def _describe_winner(speech: Speech) -> str:
-    leader, second = speech.decision.among[:2]
+    leader, second = speech.decision.eligible[:2]
     start = f"Take {speech.says[leader]}: it has {speech.name_best()}"
     comparison = find_comparison(leader, second, speech.family)
     gap = f", {_describe_gap(speech, comparison)}, the next ({_describe_interval(comparison)})" if comparison else ""
@@ -298,7 +298,7 @@ def _describe_equal(speech: Speech) -> str:
 
 def _describe_close(speech: Speech) -> str:
     decision = speech.decision
-    take = quantities.listed([speech.says[name] for name in decision.taken], "or")
+    take = quantities.listed([speech.says[name] for name in decision.recommended], "or")
     metric = f"in {speech.name_subject()}{speech.generator_in_it}"
     within = format_bound(decision.within)
     if len(decision.near) == 1:
@@ -307,7 +307,7 @@ def _describe_close(speech: Speech) -> str:
     alike = f"equal within {within} {metric}"
     if decision.near != decision.tied:
         alike = f"at most {within} behind the best {metric}"
-    if decision.taken == decision.near:
+    if decision.recommended == decision.near:
         return f"{speech.list_names(decision.near)} are {alike}; take any of them"
     metrics = ", then ".join(METRICS[metric].short for metric in decision.by)
     decide = "decides" if len(decision.by) == 1 else "decide"
@@ -329,7 +329,7 @@ def _head_undecided(speech: Speech) -> str:
     """Say among how many of those compared it is undecided, and by how much they may differ; the bound is of no others,
     so there is no count where some have too few blocks."""
     decision = speech.decision
-    compared = [name for name in decision.among if speech.ranks[name] is not None]
+    compared = [name for name in decision.eligible if speech.ranks[name] is not None]
     few = not decision.undecided and len(decision.tied) < len(compared)
     group = f" among {len(decision.tied)} of {len(compared)}" if few else ""
     return f"Undecided{group}: {_describe_bound(decision)}"
@@ -349,7 +349,7 @@ def _name_rest(speech: Speech) -> str:
     decision = speech.decision
     others = [name for name in speech.ranks if name not in decision.tied]
     unnamed = len(decision.tied) - quantities.MOST_NAMED
-    are_worse = all(name in decision.among and speech.ranks[name] is not None for name in others)
+    are_worse = all(name in decision.eligible and speech.ranks[name] is not None for name in others)
     is_shorter = 0 < len(others) <= min(quantities.MOST_NAMED, unnamed - 1)
     return f" (all but {speech.list_names(others)})" if is_shorter and are_worse and not decision.undecided else ""
 
@@ -387,7 +387,7 @@ def _describe_few_blocks(speech: Speech) -> str:
 def _compare_axes(speech: Speech) -> str:
     """Say in what the others are worse and better than the first of those that are recommended, or may be."""
     decision = speech.decision
-    first = speech.says[(decision.taken or decision.front)[0]]
+    first = speech.says[(decision.recommended or decision.front)[0]]
     worse = {rival.contestant: rival.worse for rival in decision.trade_offs if rival.worse}
     better = {rival.contestant: rival.better for rival in decision.trade_offs if rival.better}
     return "".join(
@@ -435,7 +435,7 @@ def list_evidence(findings: ScenarioFindings) -> tuple[str, ...]:
 
 def _compare_costs(findings: ScenarioFindings) -> tuple[str, ...]:
     """Compare the first and the last at the heaviest level."""
-    group = findings.ground.group_of(findings.decision.among[0]) if findings.decision.among else 0
+    group = findings.ground.group_of(findings.decision.eligible[0]) if findings.decision.eligible else 0
     standings = [standing for standing in findings.standings if standing.ground == group]
     if len(standings) < 2 or not findings.levels:
         return ()

@@ -191,7 +191,7 @@ def _describe_verdict(findings: ScenarioFindings) -> str:
         return "Capacity"
     word = verdict.answer(findings).headline if findings.flips else verdict.make_badge(findings)
     kind = findings.standings[0].kind if findings.standings else 0
-    together, eligible = findings.ground.together, findings.decision.among
+    together, eligible = findings.ground.together, findings.decision.eligible
     several = len(together) > 1 and bool(eligible) and not findings.flips
     cores = (
         f", {ground.describe_usable_cores(together[findings.ground.group_of(eligible[0])].cores)}" if several else ""
