@@ -171,7 +171,7 @@ def add_alone(experiment: Experiment) -> Experiment:
 def collect_log_ratios(run: Run, metric: str) -> dict[tuple[str, str], dict[BlockLevel, float]]:
     """Return the log ratios of turns to alone by scenario and contestant, and by block and level. Pure."""
     by_scenario = {
-        part.scenario.name: samples.collect_metric(part.ranked, metric) for part in split(outcomes.judged(run))
+        part.scenario.name: samples.collect_metric(part.ranked, metric) for part in split(outcomes.judge_run(run))
     }
     log_ratios = {}
     for scenario, in_turns in by_scenario.items():
@@ -231,7 +231,7 @@ def find_groups(runs: Sequence[Run]) -> list[tuple[str, SliceGroup]]:
     """Return the groups whose trials count, each with its scenario. Pure."""
     groups: dict[tuple[object, ...], dict[str, Sequence[Slice]]] = defaultdict(dict)
     for number, run in enumerate(runs):
-        for trial in outcomes.judged(run).all_trials:
+        for trial in outcomes.judge_run(run).all_trials:
             if trial.slices and trial.status in outcomes.RANKED:
                 key = (number, trial.scenario, trial.block, level_key(trial.levels), trial.attempt)
                 groups[key][_name_side(trial)] = trial.slices

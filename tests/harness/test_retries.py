@@ -64,7 +64,7 @@ def test_what_is_disturbed_is_retried_in_its_block(
     counts = {"valid": 4, "struck_out": 0, "faulty": 0, "failed": 0, "skipped": 0, "made_again": 2}
     assert outcomes.counts(run) == counts
     assert read.summary(outcome.folder / schema.FILE_NAME)["trials"] == counts
-    totals = of_run(outcomes.judged(run))
+    totals = of_run(outcomes.judge_run(run))
     assert (totals.tries, totals.cells, totals.given_up) == (2, 1, 0), "of four cells one was disturbed"
     assert totals.by_contestant == {NAMES[0]: (2, 2), NAMES[1]: (0, 2)}
     assert totals.causes == {"steal": 2}
@@ -112,7 +112,7 @@ def test_what_the_generator_cannot_offer_is_requested_no_more_after_three_blocks
     }
     reasons = {trial.reason for trial in run.trials if trial.status == "skipped"}
     assert reasons == {"the generator could not offer the rate in any of 3 blocks"}
-    judged = [trial for trial in outcomes.judged(run).trials if trial.scenario == "echo" and trial.attempt == 1]
+    judged = [trial for trial in outcomes.judge_run(run).trials if trial.scenario == "echo" and trial.attempt == 1]
     assert {trial.status for trial in judged if trial.contestant == NAMES[1]} == {"censored"}
     cells = read.load_cells(outcome.folder / schema.FILE_NAME)
     last = next(cell for cell in reversed(cells) if (cell.scenario, cell.contestant) == ("echo", NAMES[0]))
@@ -128,7 +128,7 @@ def test_it_is_given_up_after_a_stated_number_of_tries(
     run = stored(execute(fixed("echo"), tmp_path, fake_build))
     assert max(trial.attempt for trial in run.trials) == 1 + schedule.RETRIES_PER_CELL * len(NAMES)
     assert {trial.contestant for trial in run.trials if trial.block == 2} == set(NAMES)  # and the run goes on
-    totals = of_run(outcomes.judged(run))
+    totals = of_run(outcomes.judge_run(run))
     assert totals.given_up == 1
     assert "1 cell stayed empty" in retries_words.describe_retries(totals)
 
@@ -230,7 +230,7 @@ def _named(name: str) -> Contestant:
 
 
 def test_a_bias_between_contestants_is_found_and_stated() -> None:
-    totals = of_run(outcomes.judged(even({"a": 1, "b": 1, "c": 4})))
+    totals = of_run(outcomes.judge_run(even({"a": 1, "b": 1, "c": 4})))
     assert totals.p is not None
     assert totals.p < retries_words.UNEVEN
     assert "NOT disturbed equally" in retries_words.describe_retries(totals)
@@ -238,7 +238,7 @@ def test_a_bias_between_contestants_is_found_and_stated() -> None:
 
 
 def test_what_meets_all_alike_is_stated_too() -> None:
-    totals = of_run(outcomes.judged(even({"a": 2, "b": 2, "c": 2})))
+    totals = of_run(outcomes.judge_run(even({"a": 2, "b": 2, "c": 2})))
     assert totals.p == 1.0
     assert "No contestant is proven to be disturbed more than others (p = 1)." in retries_words.describe_retries(totals)
-    assert of_run(outcomes.judged(even({"a": 1, "b": 1}))).p is None
+    assert of_run(outcomes.judge_run(even({"a": 1, "b": 1}))).p is None

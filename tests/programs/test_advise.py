@@ -30,7 +30,7 @@ def test_a_short_run_ends_with_an_answer_where_any_trial_is_valid(
     assert {trial.contestant for trial in run.trials} <= NAMES
     assert {"advise.toml", "report.html"} <= {path.name for path in folder.iterdir()}
     # A machine that is busy enough spoils every trial, or leaves time for one.
-    valid = {trial.contestant for trial in outcomes.judged(run).trials if trial.status in outcomes.RANKED}
+    valid = {trial.contestant for trial in outcomes.judge_run(run).trials if trial.status in outcomes.RANKED}
     assert set(advice["take"]) <= valid
     assert (code, bool(advice["take"])) == ((0, True) if valid else (1, False))
     if valid:

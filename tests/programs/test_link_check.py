@@ -16,7 +16,7 @@ from netdyno.measure.machine.links.link_check import (
     choose_rate_hz,
     describe_measurement,
     find_faults,
-    judge,
+    judge_link,
     round_trip_s,
 )
 from netdyno.measure.machine.links.namespace import NotAllowedError
@@ -77,7 +77,7 @@ def test_a_link_is_probed_no_faster_than_it_and_its_ends_can_take(delay_s: float
 def test_a_link_gets_several_chances_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wan, "choose_way", lambda: Way("netem"))
     attempts = iter([measured(trip_s=0.09), measured(lost_back=0.3), measured()])
-    line, fault = judge("wan", FAR, lambda: next(attempts))
+    line, fault = judge_link("wan", FAR, lambda: next(attempts))
     assert fault == ""
     assert "measured 40.2 ms round trip (99% within 40.2 ms), 1% lost there and 1.01% back, of 4000" in line
     tries: list[int] = []
@@ -86,7 +86,7 @@ def test_a_link_gets_several_chances_and_no_more(monkeypatch: pytest.MonkeyPatch
         tries.append(1)
         return measured(trip_s=0.09)
 
-    line, fault = judge("wan with 20ms each way, 1% lost", FAR, slow)
+    line, fault = judge_link("wan with 20ms each way, 1% lost", FAR, slow)
     assert len(tries) == ATTEMPTS
     assert fault.startswith(
         "the link wan with 20ms each way, 1% lost is not as requested, in 3 tries: a round trip should take 40.0 ms "
@@ -97,9 +97,9 @@ def test_a_link_gets_several_chances_and_no_more(monkeypatch: pytest.MonkeyPatch
 
 def test_the_maker_of_the_link_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wan, "choose_way", lambda: Way("netem"))
-    assert judge("wan", FAR, measured)[0].startswith("wan, by netem: measured")
+    assert judge_link("wan", FAR, measured)[0].startswith("wan, by netem: measured")
     monkeypatch.setattr(wan, "choose_way", lambda: Way("relay", "tc: no"))
-    assert judge("wan", FAR, measured)[0].startswith(
+    assert judge_link("wan", FAR, measured)[0].startswith(
         "wan, by the project's relay, because there is no netem (tc: no): "
     )
 
@@ -108,7 +108,7 @@ def test_a_link_that_cannot_be_had_is_bad_with_its_reason() -> None:
     def refuse() -> LinkMeasurement:
         raise NotAllowedError("no namespaces (run it as root)")
 
-    assert judge("wan", FAR, refuse) == (
+    assert judge_link("wan", FAR, refuse) == (
         "wan: not available here",
         "the link wan is not available here: no namespaces (run it as root)",
     )

@@ -81,7 +81,7 @@ def test_a_run_beside_a_program_that_never_rests_has_an_answer_and_names_it(
         argv=["netdyno", "run", "smoke"],
         display=PlainDisplay(printed),
     )
-    run = outcomes.judged(read.load(outcome.folder / schema.FILE_NAME))
+    run = outcomes.judge_run(read.load(outcome.folder / schema.FILE_NAME))
     tries = sorted(run.all_trials, key=lambda trial: trial.started_at)
     known_from = next(index for index, trial in enumerate(tries) if trial.neighbour is not None)
     assert all(map(is_lost, tries[known_from - TRIES : known_from])), "a row of them tells a neighbour from a burst"

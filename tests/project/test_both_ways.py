@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from netdyno.analysis.claims.across import judge_across_runs
 from netdyno.analysis.claims.evidence import Evidence
 from netdyno.analysis.claims.evidence import collect_evidence as evidence_of
-from netdyno.analysis.claims.judge_claims import judge
+from netdyno.analysis.claims.judge_claims import judge_claims
 from netdyno.analysis.claims.needs import find_code_coordinate
 from netdyno.analysis.claims.steps import list_steps
 from netdyno.analysis.trials.split import split
@@ -226,7 +226,7 @@ def on_platform(run: Run, name: str) -> Run:
 
 
 def verdict(run: Run) -> ClaimVerdict:
-    (judged,) = judge(run)
+    (judged,) = judge_claims(run)
     return judged.verdict
 
 

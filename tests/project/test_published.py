@@ -12,7 +12,7 @@ from functools import cache
 import msgspec
 import pytest
 
-from netdyno.analysis.claims.judge_claims import judge
+from netdyno.analysis.claims.judge_claims import judge_claims
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment, Scenario
@@ -221,7 +221,7 @@ def of_published_levels(requested: Experiment, points: Sequence[TruthPoint]) -> 
 
 
 def verdicts(name: str, points: Sequence[TruthPoint]) -> dict[str, str]:
-    return {judged.claim.id: judged.verdict for judged in judge(stored(name, points))}
+    return {judged.claim.id: judged.verdict for judged in judge_claims(stored(name, points))}
 
 
 @pytest.mark.parametrize(
@@ -341,6 +341,7 @@ def test_nothing_of_it_is_testable_on_the_cores_that_a_claim_says_are_too_few() 
     ):
         run = stored(name, points)
         judged = {
-            assessed.claim.id: assessed.verdict for assessed in judge(msgspec.structs.replace(run, environment=small))
+            assessed.claim.id: assessed.verdict
+            for assessed in judge_claims(msgspec.structs.replace(run, environment=small))
         }
         assert {judged[claim] for claim in claims.split()} == {"not_testable"}

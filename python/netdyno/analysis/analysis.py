@@ -19,7 +19,7 @@ from netdyno.analysis.flips.judge_flips import follow_flip
 from netdyno.analysis.found.advice import Advice
 from netdyno.analysis.found.exclusions import TrialNote
 from netdyno.analysis.found.run import Analysis, AuditTally, Counts, MachineUse
-from netdyno.analysis.gate.judge_gate import judge as judge_gate
+from netdyno.analysis.gate.judge_gate import judge_gate
 from netdyno.analysis.notices import canary, retries
 from netdyno.analysis.notices.code_gains import derive_code_gains
 from netdyno.analysis.ranking import stopping
@@ -37,7 +37,7 @@ from netdyno.model.trial import Trial
 
 def analyse(run: Run) -> Analysis:
     """Return all findings of a run. Raises HistogramError where a stored histogram cannot be read."""
-    run = outcomes.judged(run)
+    run = outcomes.judge_run(run)
     trials, experiment = run.all_trials, run.experiment
     significance = judge_advice.choose_significance(experiment.advise) if experiment.advise else stats.SIGNIFICANCE
     finished = run.finished_at is not None
@@ -146,6 +146,6 @@ def derive_advice(run: Run, analysis: Analysis) -> Advice | None:
     """Return the advice of an analysed run; None where it was to give none."""
     if run.experiment.advise is None:
         return None
-    (part,) = split(outcomes.judged(run))
-    found = judge_advice.judge(run.experiment.advise, analysis.scenarios[0], part)
+    (part,) = split(outcomes.judge_run(run))
+    found = judge_advice.judge_advice(run.experiment.advise, analysis.scenarios[0], part)
     return replace(found, foreign=analysis.machine.foreign_median if analysis.machine else 0.0)

@@ -227,7 +227,7 @@ class Saturated(msgspec.Struct, frozen=True):
     share: float
 
 
-def judged(run: Run) -> Run:
+def judge_run(run: Run) -> Run:
     """Return the run with the final status of each trial: `faulty` where the server failed, `made_again` where the
     machine was disturbed and a later try of the same place replaced it, `censored` in a cell that saturates the
     generator for any contestant. In every other cell, trials that only the generator's own audit doubts count, because
@@ -384,7 +384,7 @@ def _lacks_replies(trial: Trial) -> bool:
 
 def counts(run: Run) -> dict[str, int]:
     """Count the trials by their final status, with 0 for a status that did not occur. Bounds are valid."""
-    numbers = Counter(trial.status for trial in judged(run).all_trials)
+    numbers = Counter(trial.status for trial in judge_run(run).all_trials)
     numbers["valid"] += numbers["censored"]
     return {status: numbers[status] for status in ("valid", "struck_out", "faulty", "failed", "skipped", "made_again")}
 

@@ -24,7 +24,7 @@ Trace = Literal["auto", "always", "never"]
 
 
 Status = Literal["valid", "struck_out", "skipped", "failed", "faulty", "made_again", "censored"]
-"""The first four are stored. The others follow from the audits of the whole run (outcomes.judged)."""
+"""The first four are stored. The others follow from the audits of the whole run (outcomes.judge_run)."""
 
 
 AFTER_CLOSED_S = 2.0

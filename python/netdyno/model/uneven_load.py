@@ -29,11 +29,11 @@ def find_uneven(trials: Iterable[Trial]) -> Mapping[str, Audit]:
         if trial.machine is not None:
             used = (trial.machine.foreign_s + trial.machine.steal_s) / trial.machine.window_s
             cores.setdefault(trial.scenario, {}).setdefault(trial.contestant, []).append(used)
-    audits = {scenario: judge(of_contestants) for scenario, of_contestants in cores.items()}
+    audits = {scenario: judge_scenario(of_contestants) for scenario, of_contestants in cores.items()}
     return {scenario: audit for scenario, audit in audits.items() if not audit.passed}
 
 
-def judge(cores: Mapping[str, Sequence[float]]) -> Audit:
+def judge_scenario(cores: Mapping[str, Sequence[float]]) -> Audit:
     """Judge one scenario by the cores' worth that others used in each trial of its contestants."""
     medians = {name: statistics.median(values) for name, values in sorted(cores.items())}
     most, least = max(medians, key=lambda name: medians[name]), min(medians, key=lambda name: medians[name])

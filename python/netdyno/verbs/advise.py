@@ -213,7 +213,7 @@ def _measure_neighbours(
         return answer
     if done.analysis is None or done.exit_code > 128:
         return answer
-    to_keep, parts = workload.advise_of(request.given), split(outcomes.judged(done.stored))
+    to_keep, parts = workload.advise_of(request.given), split(outcomes.judge_run(done.stored))
     across = [compare_across_factor(part, to_keep, first, rivals) for part in parts]
     return replace(answer, across=across, neighbours_folder=folder)
 

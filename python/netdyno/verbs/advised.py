@@ -127,7 +127,7 @@ def find_half_and_double(request: AdviceRequest, first: str, results: Path) -> t
         run = read.load(path)
         if run.finished_at is not None:
             return [
-                compare_across_factor(part, request.advise, first, rivals) for part in split(outcomes.judged(run))
+                compare_across_factor(part, request.advise, first, rivals) for part in split(outcomes.judge_run(run))
             ], path.parent
     return None
 

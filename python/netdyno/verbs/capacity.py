@@ -15,7 +15,7 @@ from rich.table import Table
 
 from netdyno.analysis.capacity.compare_capacities import find_carried
 from netdyno.analysis.capacity.fill import summarise_search
-from netdyno.analysis.capacity.judge_capacity import Verdict, judge
+from netdyno.analysis.capacity.judge_capacity import Verdict, judge_capacity
 from netdyno.analysis.found.capacity import Answer, Ending, Searched
 from netdyno.analysis.found.notices import Company
 from netdyno.analysis.notices.single_contestants import find_neighbours
@@ -85,7 +85,7 @@ class StepDisplay:
     def close(self) -> None: ...
 
     def trial_done(self, trial: Trial, _progress: Progress) -> None:
-        verdict = judge(trial, self._objective, self._scenario)
+        verdict = judge_capacity(trial, self._objective, self._scenario)
         self.trials.append(trial)
         self.steps.append(as_json(trial, verdict))
         self._console.print(format_step(len(self.steps), trial, verdict), markup=False)
@@ -183,7 +183,7 @@ def _search(
 
 def _read_answer(folder: Path) -> Searched | None:
     """Return the answer of a stored search."""
-    (part,) = split(outcomes.judged(read.load(folder / FILE_NAME)))
+    (part,) = split(outcomes.judge_run(read.load(folder / FILE_NAME)))
     return summarise_search(part)
 
 

@@ -36,7 +36,7 @@ def run(
 ) -> int:
     """Print the flips of two contestants, or, where none is named, those that the run was made for. Return 0. Raises
     UserError where it has no such question."""
-    run = outcomes.judged(read.load(read.find(results, stored)))
+    run = outcomes.judge_run(read.load(read.find(results, stored)))
     parts = split(run)
     if first is None and second is None and factor is None and metric is None:
         findings = _find_own(run, parts)

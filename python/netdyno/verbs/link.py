@@ -73,7 +73,9 @@ def _measure_link(link_settings: Settings, link: Wan) -> str:
     link_terms = derive_terms(link_settings)
     if not link_settings.is_impaired:
         return f"{link_settings.link_words}: {link_check.describe_measurement(link_check.measure(link, link_terms))}"
-    line, fault = link_check.judge(link_settings.link_words, link_terms, partial(link_check.measure, link, link_terms))
+    line, fault = link_check.judge_link(
+        link_settings.link_words, link_terms, partial(link_check.measure, link, link_terms)
+    )
     if fault:
         print(f"netdyno: {fault}", file=sys.stderr)
     return line

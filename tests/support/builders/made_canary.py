@@ -93,7 +93,7 @@ def _started(number: int) -> str:
     return (BEGAN + timedelta(seconds=TRIAL_S * number)).isoformat()
 
 
-def judge(trials: Iterable[Trial], foreign_load: ForeignLoad = "strike-out") -> list[Trial]:
+def judge_canary(trials: Iterable[Trial], foreign_load: ForeignLoad = "strike-out") -> list[Trial]:
     """As a run would have judged them, in their order."""
     stored: dict[tuple[int, int], Trial] = {}
 
@@ -137,4 +137,4 @@ def drifting_run() -> Run:
         if measured.status != "skipped":
             moved = replace(moved, canary=CanaryReadings(before=reading(speed), after=reading(speed)))
         trials.append(moved)
-    return replace(run, trials=tuple(judge(trials)))
+    return replace(run, trials=tuple(judge_canary(trials)))

@@ -99,7 +99,7 @@ PLAN = CapacityPlan(objective=OBJECTIVE, start_hz=1000, least_hz=50, most_hz=1_0
 
 def search_run(name: str = "fast", plan: CapacityPlan = PLAN, *failed: str) -> Run:
     """A search for the capacity of one server, carried out; with `failed`, these audits make every trial invalid."""
-    from netdyno.analysis.capacity.judge_capacity import judge
+    from netdyno.analysis.capacity.judge_capacity import judge_capacity
     from netdyno.analysis.capacity.search import Search
     from netdyno.model.objective import parse as parse_objective
 
@@ -108,7 +108,7 @@ def search_run(name: str = "fast", plan: CapacityPlan = PLAN, *failed: str) -> R
     while (rate := search.choose_rate()) is not None:
         block = 1 + sum(measured.levels["rate"] == rate for measured in trials)
         trials.append(trial(name, block, len(trials), load(name, rate, 1.0, random), *failed))
-        search.tell(judge(trials[-1], parse_objective(plan.objective, ""), SCENARIO).outcome)
+        search.tell(judge_capacity(trials[-1], parse_objective(plan.objective, ""), SCENARIO).outcome)
     rates = tuple(sorted({measured.levels["rate"] for measured in trials}, key=float))
     scenario = replace(
         SCENARIO,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from netdyno.analysis.claims.judge_claims import judge
+from netdyno.analysis.claims.judge_claims import judge_claims
 from netdyno.model import burst
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
@@ -76,7 +76,7 @@ def text(tests: str, keys: str = "") -> str:
 
 def judged(run: Run) -> JudgedClaim:
     """The verdict on a run's only claim."""
-    (result,) = judge(run)
+    (result,) = judge_claims(run)
     return result
 
 

@@ -33,7 +33,7 @@ FIRST = ADVICE_LOOKS[0]
 
 
 def goes_on(run: Run) -> tuple[str, ...]:
-    (part,) = split(outcomes.judged(run))
+    (part,) = split(outcomes.judge_run(run))
     assert run.experiment.advise is not None
     return select_remaining(run.experiment.advise, part)
 
@@ -277,7 +277,7 @@ def test_where_none_meets_it_all_are_compared_and_one_that_could_not_run_hides_n
 
 def at_limit(run: Run, name: str, metric: str = "throughput") -> tuple[Advise, ScenarioFindings, ScenarioTrials]:
     """With one of them the generator was at its limit."""
-    (part,) = split(outcomes.judged(run))
+    (part,) = split(outcomes.judge_run(run))
     scenario = replace(part.scenario, metric=metric)
     part = replace(part, scenario=scenario, saturated=(Saturated(scenario.name, level_key({}), name, 1.0),))
     (findings,) = analyse(run).scenarios
@@ -289,10 +289,10 @@ def at_limit(run: Run, name: str, metric: str = "throughput") -> tuple[Advise, S
 def test_of_a_rate_that_is_a_bound_none_knows_how_much_better_it_is() -> None:
     run = made({"a": 10.0, "b": 13.0})
     for name, metric, bound in (("b", "throughput", None), ("a", "throughput", 1), ("b", "cpu", 1)):
-        recommendation = judge_advice.judge(*at_limit(run, name, metric))
+        recommendation = judge_advice.judge_advice(*at_limit(run, name, metric))
         assert (recommendation.take, recommendation.behind) == (("a",), bound)
         assert recommendation.settled  # the generator is not quicker in another block
-    text = " ".join(describe_advice(judge_advice.judge(*at_limit(run, "b"))))
+    text = " ".join(describe_advice(judge_advice.judge_advice(*at_limit(run, "b"))))
     assert "How far a is from the best in server CPU per message is unknown, and more time would not show it: " in text
     assert "show it: the generator is at its limit with b. " in text
     assert "The generator was at its limit with b: figures are bounds" in text
@@ -302,7 +302,7 @@ def test_more_time_is_only_named_where_it_would_tell_more() -> None:
     """Not where the generator hides how good another is, whatever the blocks; nor after the most that there are."""
     run = made({"a": 10.0, "b": 13.0}, spread=0.3)
     advise, findings, part = at_limit(run, "b")
-    hidden = judge_advice.judge(advise, findings, part)
+    hidden = judge_advice.judge_advice(advise, findings, part)
     assert (hidden.settled, hidden.behind, hidden.hidden) == (False, None, ("b",))
     assert "would show more" not in " ".join(describe_advice(hidden))
     assert "A longer --time-budget would show more." in " ".join(describe_advice(advice(run)))

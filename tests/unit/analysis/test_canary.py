@@ -14,7 +14,7 @@ from netdyno.model.run import Run
 from netdyno.present.prose.canary import describe_drift, summarise_drift
 from netdyno.present.report import machine
 from tests.support.builders.analysed import analysed
-from tests.support.builders.made_canary import drifting_run, judge, of_speeds, run_of, trial
+from tests.support.builders.made_canary import drifting_run, judge_canary, of_speeds, run_of, trial
 from tests.support.builders.made_run import made_run, with_only
 from tests.support.printed import print_in_one_line
 from tests.support.undrawn import page_without_panels
@@ -30,7 +30,7 @@ def read_canary(run: Run) -> MachineOverTime:
 
 
 def of_blocks(*speeds: list[float]) -> MachineOverTime:
-    return read_canary(run_of(judge(of_speeds(speeds))))
+    return read_canary(run_of(judge_canary(of_speeds(speeds))))
 
 
 # --- what is found -----------------------------------------------------------------------------------------------
@@ -53,14 +53,16 @@ def test_the_range_is_that_of_all_readings_and_the_drift_that_of_the_blocks() ->
 
 
 def test_a_trial_stands_at_its_time_with_the_mean_of_its_readings() -> None:
-    over_time = read_canary(run_of(judge([trial(1, 0, 1.0, 0.81), *(trial(1, number) for number in range(1, 6))])))
+    over_time = read_canary(
+        run_of(judge_canary([trial(1, 0, 1.0, 0.81), *(trial(1, number) for number in range(1, 6))]))
+    )
     assert over_time.trials[0].speeds == pytest.approx((20_000 * 0.9, 900e6 * 0.9, 900e6 * 0.9))
     times = [point.at_s for point in of_blocks([1.0] * 3, [1.0] * 3).trials]
     assert times == pytest.approx([0, 2.7, 5.4, 8.1, 10.8, 13.5])
 
 
 def test_what_was_invalid_and_what_could_not_be_judged_is_counted() -> None:
-    judged = judge(of_speeds([[1.0] * 3 + [0.4] + [1.0] * 3]))
+    judged = judge_canary(of_speeds([[1.0] * 3 + [0.4] + [1.0] * 3]))
     cut_short = of_speeds([[1.0] * 2])
     over_time = read_canary(run_of([*judged, *(replace(attempt, block=2) for attempt in cut_short)]))
     assert (over_time.invalid, over_time.unjudged, over_time.unread) == (2, 2, 0)
@@ -77,7 +79,7 @@ def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
     readings = trials[3].canary
     assert readings is not None
     trials[3] = replace(trials[3], canary=replace(readings, after=None, unread="no such file"))
-    over_time = read_canary(run_of(judge(trials)))
+    over_time = read_canary(run_of(judge_canary(trials)))
     assert (over_time.invalid, over_time.unread) == (0, 1)
     assert "The canary could not be read in 1 trial." in describe_drift(over_time)
 
@@ -113,7 +115,7 @@ def test_the_report_states_range_drift_and_what_was_invalid() -> None:
 
 
 def test_where_it_was_only_counted_the_report_says_so() -> None:
-    judged = judge(of_speeds([[1.0] * 3 + [0.4] + [1.0] * 3]), "count")
+    judged = judge_canary(of_speeds([[1.0] * 3 + [0.4] + [1.0] * 3]), "count")
     over_time = read_canary(replace(run_of(judged), environment={"foreign_load": "count"}))
     printed = describe_drift(over_time)
     assert (
@@ -179,5 +181,5 @@ def test_the_section_of_a_run_of_thousands_of_trials_stays_small() -> None:
     blocks = [[1.0 + 0.3 * ((block * 7 + trial * 13) % 17) / 17 for trial in range(8)] for block in range(1000)]
     for block in range(0, 1000, 9):
         blocks[block][3] = 0.3 + 0.1 * (block % 3)
-    text = section(run_of(judge(of_speeds(blocks))))
+    text = section(run_of(judge_canary(of_speeds(blocks))))
     assert len(text) < LARGEST

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from netdyno.kit.statistics import stats
 from netdyno.kit.statistics.stats import Comparison, Samples
 from netdyno.model.trial import Trial
-from tests.support.builders.made_canary import judge, reading, trial
+from tests.support.builders.made_canary import judge_canary, reading, trial
 
 RATIO = 1.15
 TRUE = {"a": RATIO, "b": 1.0, "c": 1.0}
@@ -86,7 +86,7 @@ def compared(drawn: Drawn, trials: Sequence[Trial]) -> dict[tuple[str, str], Com
 
 @cache
 def with_audit() -> list[dict[tuple[str, str], Comparison]]:
-    return [compared(drawn, judge(drawn.trials)) for drawn in map(draw, range(RUNS))]
+    return [compared(drawn, judge_canary(drawn.trials)) for drawn in map(draw, range(RUNS))]
 
 
 @cache
@@ -130,7 +130,7 @@ def test_without_the_audit_the_same_runs_are_further_from_the_truth() -> None:
 def test_no_contestant_has_more_invalid_trials_than_another() -> None:
     invalid = dict.fromkeys(TRUE, 0)
     for drawn in map(draw, range(RUNS)):
-        for attempt in judge(drawn.trials):
+        for attempt in judge_canary(drawn.trials):
             invalid[attempt.contestant] += attempt.status == "struck_out"
     whole = sum(invalid.values())
     assert 0.02 * RUNS * BLOCKS * 9 < whole < 0.2 * RUNS * BLOCKS * 9

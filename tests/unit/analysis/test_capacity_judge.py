@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from netdyno.analysis.capacity.judge_capacity import Verdict, judge
+from netdyno.analysis.capacity.judge_capacity import Verdict, judge_capacity
 from netdyno.analysis.found.capacity import FailedAudits, Incomplete, Missed, NoAnswer, Overload
 from netdyno.model import objective
 from netdyno.model.load_result import Audit, LoadResult
@@ -40,7 +40,7 @@ def trial(result: LoadResult | None, *failed: str, status: Status = "valid", rea
 
 
 def outcome(attempt: Trial) -> Verdict:
-    return judge(attempt, OBJECTIVE, OPEN)
+    return judge_capacity(attempt, OBJECTIVE, OPEN)
 
 
 def so_it_was(audit: str) -> FailedAudits:
@@ -153,4 +153,4 @@ def test_loss_that_none_speaks_of_has_the_bound_of_the_scenario() -> None:
     assert outcome(trial(over_udp(OPEN.loss_bound)))[0] == "held"
     assert outcome(trial(over_udp(0.02))) == ("failed", Missed((), 0.02, OPEN.loss_bound))
     allowing = objective.parse("p99<5ms,lost<5%", "")
-    assert judge(trial(over_udp(0.02)), allowing, OPEN).outcome == "held"
+    assert judge_capacity(trial(over_udp(0.02)), allowing, OPEN).outcome == "held"

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from netdyno.analysis.claims.judge_claims import judge
+from netdyno.analysis.claims.judge_claims import judge_claims
 from netdyno.kit.statistics import stats
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
@@ -460,7 +460,7 @@ def behind(run: Run, names: Collection[str], connections: Collection[int] = (100
         for trial in trials
     ]
     experiment = replace(run.experiment, scenarios=scenarios)
-    return outcomes.judged(replace(run, experiment=experiment, trials=tuple(trials)))
+    return outcomes.judge_run(replace(run, experiment=experiment, trials=tuple(trials)))
 
 
 def test_what_the_generator_could_not_offer_refutes_nothing_and_is_reported() -> None:
@@ -487,7 +487,7 @@ def test_an_overload_is_a_rate_not_achieved_and_one_of_the_generator_is_not_the_
     run = made(claim_text, "achieved", by_name(lock=0.4, coroutines=1, snapshot=1))
     lost = Audit(name="verification", passed=False, detail="lost 100 of 1000")
     overloaded = [replace(trial, audits=(lost,)) if trial.contestant == LOCK else trial for trial in run.trials]
-    assert judged(outcomes.judged(replace(run, trials=tuple(overloaded)))).verdict == "confirmed"
+    assert judged(outcomes.judge_run(replace(run, trials=tuple(overloaded)))).verdict == "confirmed"
     assert judged(behind(run, (LOCK,))).verdict == "confirmed", "beside the others it offered that rate"
     assert judged(behind(run, (COROUTINES, LOCK, SNAPSHOT))).verdict == "not_testable"
 
@@ -518,7 +518,7 @@ def limited(run: Run, names: Collection[str] = NAMES, connections: Collection[in
         load = replace(load, generator=replace(load.generator, threads=(thread,)))
         return replace(trial, status="struck_out", reason="generator", audits=(busy,), load=load)
 
-    return outcomes.judged(replace(run, trials=tuple(change(trial) for trial in run.trials)))
+    return outcomes.judge_run(replace(run, trials=tuple(change(trial) for trial in run.trials)))
 
 
 AT_LIMIT = {
@@ -863,7 +863,7 @@ def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
 
 def test_without_claims_there_are_no_verdicts() -> None:
     run = made(FASTER, "throughput", FASTER_IS_TRUE)
-    assert judge(replace(run, experiment=replace(run.experiment, claims=()))) == ()
+    assert judge_claims(replace(run, experiment=replace(run.experiment, claims=()))) == ()
 
 
 # --- properties --------------------------------------------------------------------------------------------------
@@ -903,7 +903,7 @@ def test_a_verdict_does_not_depend_on_the_order_of_trials(figures: list[float], 
     run = made(ORDER, "p99", lambda name, levels: 1e4 * noisy(figures)(name, levels), blocks=6)
     trials = list(run.trials)
     random.shuffle(trials)  # type: ignore[attr-defined]
-    assert judge(replace(run, trials=tuple(trials))) == judge(run)
+    assert judge_claims(replace(run, trials=tuple(trials))) == judge_claims(run)
 
 
 def test_on_the_threshold_itself_verdicts_are_rare() -> None:
@@ -923,7 +923,7 @@ def test_a_claim_and_its_verdict_survive_storing() -> None:
     run = made(ORDER, "p99", by_name(coroutines=1e6, lock=2e6), keys='needs = ["folly"]\npublished = { "ms" = 3.9 }')
     again = msgspec.json.decode(msgspec.json.encode(run), type=Run)
     assert again.experiment.claims == run.experiment.claims
-    assert judge(again) == judge(run)
+    assert judge_claims(again) == judge_claims(run)
 
 
 def test_what_switches_took_is_unknown_where_threads_ended_unread() -> None:

@@ -49,7 +49,7 @@ def crossing_run(root: float, factor: str = "connections", levels: tuple[type_le
 
 
 def answer(run: Run, factor: str = "connections", metric: str | None = None) -> FlipFound:
-    (result,) = judge_flips.find_flips(split(outcomes.judged(run))[0], factor, EPOLL, LOCK, metric)
+    (result,) = judge_flips.find_flips(split(outcomes.judge_run(run))[0], factor, EPOLL, LOCK, metric)
     return result
 
 
@@ -76,8 +76,8 @@ def test_those_that_could_use_different_numbers_of_cores_are_not_compared() -> N
     )
     four = Pinning(server=(0, 1, 2, 3), generator=(4, 5, 6, 7), note="")
     on_four = tuple(replace(trial, pinning=four) for trial in run.trials)
-    assert not judge_flips.find_flips(split(outcomes.judged(replace(run, about=about, trials=on_four)))[0], *BOTH)
-    (level,) = split(outcomes.judged(replace(run, about=about)))  # with one core they are alike
+    assert not judge_flips.find_flips(split(outcomes.judge_run(replace(run, about=about, trials=on_four)))[0], *BOTH)
+    (level,) = split(outcomes.judge_run(replace(run, about=about)))  # with one core they are alike
     assert judge_flips.find_flips(level, *BOTH)[0].uneven == ()
 
 
@@ -165,7 +165,7 @@ def test_what_cannot_be_requested_is_stated(
     first: str, second: str, factor: str, metric: str | None, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
-        command.find_flips(split(outcomes.judged(crossing_run(40.0))), first, second, factor, metric)
+        command.find_flips(split(outcomes.judge_run(crossing_run(40.0))), first, second, factor, metric)
 
 
 def test_the_command_prints_table_or_json(

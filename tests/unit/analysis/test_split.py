@@ -27,11 +27,11 @@ from tests.support.builders.made_run import (
 
 
 def parts(run: Run) -> dict[str, ScenarioTrials]:
-    return {part.scenario.name: part for part in split(outcomes.judged(run))}
+    return {part.scenario.name: part for part in split(outcomes.judge_run(run))}
 
 
 def test_every_trial_is_in_its_scenarios_part_and_in_no_other() -> None:
-    run = outcomes.judged(made_run())
+    run = outcomes.judge_run(made_run())
     parts_of_run = split(run)
     assert [part.scenario for part in parts_of_run] == list(run.experiment.scenarios)
     assert sum((part.trials for part in parts_of_run), ()) == tuple(
@@ -116,7 +116,7 @@ def test_the_ranking_compares_peers_and_no_other(make: Callable[[], Run]) -> Non
 
 def test_the_precision_is_requested_of_the_comparisons_of_the_ranking() -> None:
     """A faulty contestant is not ranked with the others, and nothing waits for an interval to it."""
-    run = outcomes.judged(made_run())
+    run = outcomes.judge_run(made_run())
     part = select_part(run, replace(run.experiment.scenarios[0], precision=0.05))
     faulty = group_peers(part)[0].faulty
     assert len(faulty) == 1

@@ -60,7 +60,7 @@ def busy(trial: Trial, share: float) -> Trial:
 
 
 def statuses(run: Run) -> list[Status]:
-    return [trial.status for trial in outcomes.judged(run).trials]
+    return [trial.status for trial in outcomes.judge_run(run).trials]
 
 
 def findings(run: Run) -> ScenarioFindings:
@@ -101,7 +101,7 @@ def test_a_stall_is_the_servers_if_others_have_proven_fewer_or_it_stalls_mostly(
     ]
     assert of_lock_alone.count("faulty") == (of_lock if is_own else 0)
     assert of_lock_alone.count("valid") == 6 - of_lock_alone.count("faulty")
-    paused = [outcomes.failed(entry, "note") for entry in outcomes.judged(run).trials if entry.contestant == LOCK]
+    paused = [outcomes.failed(entry, "note") for entry in outcomes.judge_run(run).trials if entry.contestant == LOCK]
     assert [bool(notes) for notes in paused].count(True) == (0 if is_own else of_lock)
 
 

@@ -113,7 +113,7 @@ def test_it_has_the_findings_and_every_trial() -> None:
     run = made_run()
     analysis, export = analysed(run), exported(run)
     assert json.loads(tables.format_json(export))["findings"] == make_document(analysis)
-    judged = outcomes.judged(run).all_trials
+    judged = outcomes.judge_run(run).all_trials
     assert [
         (exported_trial.block, exported_trial.position, exported_trial.attempt, exported_trial.status)
         for exported_trial in export.trials

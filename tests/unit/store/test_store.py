@@ -331,7 +331,7 @@ def test_what_only_the_generators_audit_doubts_is_valid_in_list_and_report(tmp_p
         if trial.contestant == EPOLL
     ]
     doubtful_run = replace(doubtful_run, trials=(*doubted, *(trial for trial in sound if trial.contestant != EPOLL)))
-    assert "censored" in {trial.status for trial in outcomes.judged(doubtful_run).trials}
+    assert "censored" in {trial.status for trial in outcomes.judge_run(doubtful_run).trials}
     stored(doubtful_run, tmp_path)
     (listed,) = listing.list_runs(tmp_path)
     counted = analyse(doubtful_run).counts

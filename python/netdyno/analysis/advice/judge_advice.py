@@ -39,7 +39,7 @@ def choose_significance(advise: Advise) -> float:
     return looks.ADVICE.divide_significance(stats.SIGNIFICANCE) / (2 if advise.objective else 1)
 
 
-def judge(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials) -> Advice:
+def judge_advice(advise: Advise, findings: ScenarioFindings, part: ScenarioTrials) -> Advice:
     """Return the advice on a scenario with findings made at that of `choose_significance`."""
     kept = check_objective(advise, part)
     outcome, names = _select_among(kept, _list_sound(part))

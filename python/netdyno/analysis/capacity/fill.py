@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from netdyno.analysis.capacity.judge_capacity import Verdict, judge
+from netdyno.analysis.capacity.judge_capacity import Verdict, judge_capacity
 from netdyno.analysis.capacity.search import MOST_RETRIES, follow
 from netdyno.analysis.found.capacity import Answer, CapacityCurve, CapacityFindings, RatePoint, Reason, Searched
 from netdyno.analysis.found.cells import BoundDirection
@@ -73,7 +73,7 @@ def _judge_trials(part: ScenarioTrials, name: str) -> Iterator[Judged]:
     objective = parse_objective(part.scenario.objective, "objective")
     for trial in part.trials:
         if trial.contestant == name:
-            yield trial, judge(trial, objective, part.scenario)
+            yield trial, judge_capacity(trial, objective, part.scenario)
 
 
 def _find_capacities(part: ScenarioTrials, name: str) -> dict[tuple[int, str], threshold.Capacity]:
@@ -109,7 +109,7 @@ def _replay_search(part: ScenarioTrials) -> tuple[Answer, Reason | None] | None:
     if part.search is None:
         return None
     objective = parse_objective(part.scenario.objective, "objective")
-    judged = [(trial, judge(trial, objective, part.scenario)) for trial in part.trials]
+    judged = [(trial, judge_capacity(trial, objective, part.scenario)) for trial in part.trials]
     judged.sort(key=lambda pair: pair[0].position)
     last = list(itertools.takewhile(lambda pair: pair[1].outcome == "disturbed", reversed(judged)))
     trials = [(float(trial.levels[RATE]), verdict.outcome) for trial, verdict in judged]

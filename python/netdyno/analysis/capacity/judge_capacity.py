@@ -26,7 +26,7 @@ class Verdict(NamedTuple):
     why: Reason | None = None
 
 
-def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
+def judge_capacity(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
     """Judge a trial at a prescribed rate. The order is that of blame: first the measuring side, then the server. A
     generator that others keep from its core is late and not at its limit: times that hold are then bounds, and times
     that do not are the machine's."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from netdyno.analysis.claims.judge_claims import judge
+from netdyno.analysis.claims.judge_claims import judge_claims
 from netdyno.model import outcomes
 from netdyno.model.base import Name
 from netdyno.model.claim import Claim
@@ -30,7 +30,9 @@ class Across(msgspec.Struct, frozen=True):
 
 def judge_across_runs(runs: Sequence[Run]) -> tuple[Across, ...]:
     """Judge every claim of the first run over all runs, in its order."""
-    judged = [(run, {item.claim.id: item for item in judge(outcomes.judged(_add_platforms(run)))}) for run in runs]
+    judged = [
+        (run, {item.claim.id: item for item in judge_claims(outcomes.judge_run(_add_platforms(run)))}) for run in runs
+    ]
     claims = []
     for claim in runs[0].experiment.claims:
         run_verdicts = [

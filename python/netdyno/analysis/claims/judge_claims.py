@@ -49,7 +49,7 @@ from netdyno.model.verdicts import (
 )
 
 
-def judge(run: Run, significance: float = stats.SIGNIFICANCE) -> tuple[JudgedClaim, ...]:
+def judge_claims(run: Run, significance: float = stats.SIGNIFICANCE) -> tuple[JudgedClaim, ...]:
     """Return the verdict on every claim of the run's experiment, in their order."""
     return decide_claims(run.experiment.claims, evidence_of(run, split(run)), significance)
 

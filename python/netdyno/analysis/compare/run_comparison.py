@@ -35,7 +35,7 @@ NOT_COMPARED_OPTIONS = ("name", "blocks", "precision", "most_blocks", "factors")
 def compare_runs(first: Run, second: Run) -> SideBySide:
     """Compare two runs. A cell is the same where scenario, contestant, levels and metric are; the unsafe and unranked
     are left out."""
-    sides = [_collect_cells(unranked.remove_from_run(outcomes.judged(run))) for run in (first, second)]
+    sides = [_collect_cells(unranked.remove_from_run(outcomes.judge_run(run))) for run in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
     return SideBySide(
         first=first.run_id,

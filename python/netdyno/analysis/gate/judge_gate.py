@@ -57,8 +57,8 @@ def _is_uninformative(metric: GateMetric, scenario: Scenario) -> bool:
     return METRICS[metric].latency and scenario.arrivals == "closed" and metric != scenario.metric
 
 
-def judge(gate: Gate, parts: Sequence[ScenarioTrials], significance: float = stats.SIGNIFICANCE) -> GateFindings:
-    """Judge all scenarios of a run that was judged by outcomes.judged. Faults have a test of their own."""
+def judge_gate(gate: Gate, parts: Sequence[ScenarioTrials], significance: float = stats.SIGNIFICANCE) -> GateFindings:
+    """Judge all scenarios of a run that was judged by outcomes.judge_run. Faults have a test of their own."""
     line_count = sum(len(select_metrics(gate, part.scenario)) for part in parts)
     faulty = _find_faulty(gate, parts, significance * FAULT_SHARE)
     lines = tuple(

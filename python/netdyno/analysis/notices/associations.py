@@ -55,12 +55,13 @@ def explain_differences(
     beyond_axes = [test.comparison for tests in tested for test in tests if test.counter not in families]
     judged = iter(stats.corrected(beyond_axes, significance))
 
-    def judge(test: Difference) -> Difference:
+    def judge_difference(test: Difference) -> Difference:
         family = families.get(test.counter)
         return replace(test, comparison=next(judged) if family is None else _read_ranking(test.comparison, family))
 
     return tuple(
-        _explain(pair, list(map(judge, tests)), figures, work) for pair, tests in zip(pairs, tested, strict=True)
+        _explain(pair, list(map(judge_difference, tests)), figures, work)
+        for pair, tests in zip(pairs, tested, strict=True)
     )
 
 

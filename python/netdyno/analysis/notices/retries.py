@@ -1,5 +1,5 @@
 """The machine's disturbances: how often trials were retried, for what, and whether some contestants were hit more than
-others. Pure functions of trials that were judged by outcomes.judged."""
+others. Pure functions of trials that were judged by outcomes.judge_run."""
 
 from __future__ import annotations
 

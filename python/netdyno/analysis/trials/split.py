@@ -1,5 +1,5 @@
 """The parts of a run, one for each scenario: the run is split once, and the analysis of a scenario gets its part, no
-more. Pure functions of a run that was judged by outcomes.judged."""
+more. Pure functions of a run that was judged by outcomes.judge_run."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class CanaryJudge:
             medians = {host: median_of(self._read[host], block) for host in hosts}
             if None in medians.values() and not run_ended:
                 continue
-            self._revise([judged(trial, medians, self._policy) for trial in self._waiting[block]])
+            self._revise([add_canary_audit(trial, medians, self._policy) for trial in self._waiting[block]])
             # Last: if this is interrupted, the block still waits, and is judged again with the same result.
             del self._waiting[block]
 
@@ -119,17 +119,17 @@ def _compute_median(speeds: dict[str, list[float]], basis: str) -> Median:
     return Median({name: statistics.median(values) for name, values in speeds.items() if values}, basis)
 
 
-def judged_at_once(trial: Trial, before: Sequence[Trial], policy: ForeignLoad) -> Trial:
+def add_canary_audit_at_once(trial: Trial, before: Sequence[Trial], policy: ForeignLoad) -> Trial:
     """Return a trial of a search, judged by all trials so far: a search cannot wait for the end of a block to know
     whether the trial counts. `before` are the trials that ran before it."""
     readings = [(earlier.block, earlier.canary) for earlier in (*before, trial) if earlier.canary is not None]
     median = (
         _compute_median(_collect_speeds(readings), "of the search so far") if len(readings) >= FEWEST_TRIALS else None
     )
-    return judged(trial, {OWN: median}, policy)
+    return add_canary_audit(trial, {OWN: median}, policy)
 
 
-def judged(trial: Trial, medians: Mapping[str, Median | None], policy: ForeignLoad) -> Trial:
+def add_canary_audit(trial: Trial, medians: Mapping[str, Median | None], policy: ForeignLoad) -> Trial:
     """Return the trial with this audit among the others, one for each host. A failed trial is not judged: it has no
     figure to doubt."""
     if trial.status == "failed" or trial.canary is None:

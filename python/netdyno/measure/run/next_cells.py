@@ -78,12 +78,12 @@ def propose(so_far: SoFar) -> Iterator[Proposal]:
 def search_capacity(bounds: CapacityPlan, so_far: SoFar) -> Iterator[Proposal]:
     """Propose the next rate of a search. Its block counts the trials of its rate, so that each has its own arrivals;
     its position is its number in the whole search."""
-    from netdyno.analysis.capacity.judge_capacity import judge
+    from netdyno.analysis.capacity.judge_capacity import judge_capacity
     from netdyno.analysis.capacity.search import follow
 
     (scenario,) = so_far.run.experiment.scenarios
     objective, trials = parse_objective(scenario.objective, "objective"), so_far.run.trials
-    results = [(float(trial.levels[RATE]), judge(trial, objective, scenario).outcome) for trial in trials]
+    results = [(float(trial.levels[RATE]), judge_capacity(trial, objective, scenario).outcome) for trial in trials]
     first = 1 + max((number for number, (_, outcome) in enumerate(results) if outcome != "disturbed"), default=-1)
     search = follow(bounds, results, _count_hopeless(trials[first:], so_far.lost))
     if search is not None and (rate_hz := search.choose_rate()) is not None:
@@ -108,7 +108,7 @@ def pursue_flips(so_far: SoFar) -> Iterator[Proposal]:
     from netdyno.analysis.flips.judge_flips import follow_flip
     from netdyno.analysis.trials.split import split
 
-    judged = outcomes.judged(so_far.run)
+    judged = outcomes.judge_run(so_far.run)
     parts = {part.scenario.name: part for part in split(judged)}
     pursuits = [(flip, follow_flip(flip, parts[flip.scenario]).pursuit) for flip in judged.experiment.flips]
     levels = [
@@ -124,12 +124,12 @@ def pursue_flips(so_far: SoFar) -> Iterator[Proposal]:
 
 def continue_gate(gate: Gate, so_far: SoFar) -> Iterator[Proposal]:
     """Propose a block of the scenarios with open metrics, while another could decide the gate."""
-    from netdyno.analysis.gate.judge_gate import judge
+    from netdyno.analysis.gate.judge_gate import judge_gate
     from netdyno.analysis.trials.split import split
 
     if not so_far.below_budget:
         return
-    findings = judge(gate, split(outcomes.judged(so_far.run)))
+    findings = judge_gate(gate, split(outcomes.judge_run(so_far.run)))
     still_open = {line.scenario for line in findings.lines if line.outcome == "open"}
     if findings.may_go_on:
         yield _propose_block(so_far, [scenario for scenario in so_far.below_budget if scenario.name in still_open])
@@ -140,7 +140,7 @@ def continue_advice(advise: Advise, so_far: SoFar) -> Iterator[Proposal]:
     from netdyno.analysis.advice.judge_advice import select_remaining
     from netdyno.analysis.trials.split import split
 
-    for part in split(outcomes.judged(so_far.run)) if so_far.below_budget else ():
+    for part in split(outcomes.judge_run(so_far.run)) if so_far.below_budget else ():
         if remaining := select_remaining(advise, part):
             yield _propose_block(so_far, [msgspec.structs.replace(part.scenario, contestants=remaining)])
 
@@ -153,7 +153,7 @@ def improve_precision(so_far: SoFar) -> Iterator[Proposal]:
 
     if not so_far.below_budget or so_far.run.experiment.looked_again:
         return
-    judged = outcomes.judged(so_far.run)
+    judged = outcomes.judge_run(so_far.run)
     parts = [select_part(judged, scenario) for scenario in so_far.below_budget]
     precise = [part.scenario for part in parts if stopping.needs_more_blocks(part)]
     timed = [part for part in parts if part.scenario.precision is None]
@@ -169,7 +169,7 @@ def look_further(so_far: SoFar) -> Iterator[Proposal]:
     if experiment.time_budget_s is None or experiment.looked_again:
         return
     scenarios = {scenario.name: scenario for scenario in so_far.below_budget if scenario.precision is None}
-    judged = outcomes.judged(so_far.run)
+    judged = outcomes.judge_run(so_far.run)
     candidates = sorted(
         (count * so_far.block_s[name], name, count)
         for name, scenario in scenarios.items()

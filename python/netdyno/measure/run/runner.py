@@ -214,7 +214,7 @@ class Execution:
                         for concluded in self._run_together(cells, schedule, context):
                             trial = msgspec.structs.replace(concluded, alone=alone)
                             if self.is_search:
-                                trial = canary_audit.judged_at_once(trial, schedule.trials, foreign_load)
+                                trial = canary_audit.add_canary_audit_at_once(trial, schedule.trials, foreign_load)
                             self.stored.add(trial)
                             schedule.add(trial)
                             if not self.is_search:

@@ -154,7 +154,9 @@ def _measure(prepared: PreparedTrial, network: Network) -> TrialMeasurements:
     relay = network.relay.end() if network.relay else None
     observed = _find_observation(watch, load, closing)
     machine = watch.machine()
-    judged = judge(prepared, ready, load, closing, observed, machine, left_programs, before=before, paced=network.paced)
+    judged = audit_trial(
+        prepared, ready, load, closing, observed, machine, left_programs, before=before, paced=network.paced
+    )
     if relay:
         judged = (*judged, audits.link(relay, cell_settings.link_delay_s))
     if questions is not None:
@@ -287,7 +289,7 @@ def check_and_end(
     return ClosingCheck(check, check_error, ended, line, shutdown, connected)
 
 
-def judge(
+def audit_trial(
     prepared: PreparedTrial,
     ready: ReadyLine,
     load: LoadResult,

@@ -40,7 +40,7 @@ from netdyno.measure.trial.prepared import (
     record_loss,
 )
 from netdyno.measure.trial.serving import start_server, wait_ready
-from netdyno.measure.trial.trial import check_and_end, judge, lengthen_warmup, read_observation, watch_server
+from netdyno.measure.trial.trial import audit_trial, check_and_end, lengthen_warmup, read_observation, watch_server
 from netdyno.measure.trial.warm_up import warm_up_closed
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
@@ -380,7 +380,7 @@ class Contender:
         settings = msgspec.structs.replace(self.prepared.settings, duration_s=self._result.plan.duration_s)
         prepared = msgspec.structs.replace(self.prepared, settings=settings)
         judged = (
-            *judge(
+            *audit_trial(
                 prepared,
                 self._ready,
                 self._result,

@@ -11,7 +11,7 @@ from netdyno.measure.audits.canary_audit import FACTOR, FEWEST_TRIALS, CanaryJud
 from netdyno.model.load_result import Audit
 from netdyno.model.outcomes import CANARY
 from netdyno.model.trial import Trial
-from tests.support.builders.made_canary import beside, judge, of_speeds, reading, trial
+from tests.support.builders.made_canary import beside, judge_canary, of_speeds, reading, trial
 
 
 def list_invalid(trials: Sequence[Trial]) -> list[tuple[int, int]]:
@@ -29,7 +29,7 @@ def audit(judged_trial: Trial) -> Audit:
 
 
 def test_a_machine_that_stays_the_same_strikes_nothing_out() -> None:
-    judged = judge(of_speeds([[1.0, 1.05, 0.95, 1.1, 0.9, 1.0]]))
+    judged = judge_canary(of_speeds([[1.0, 1.05, 0.95, 1.1, 0.9, 1.0]]))
     assert list_invalid(judged) == []
     assert all(judged_trial.status == "valid" and judged_trial.reason == "" for judged_trial in judged)
     assert len([audit(judged_trial) for judged_trial in judged]) == 6
@@ -37,7 +37,7 @@ def test_a_machine_that_stays_the_same_strikes_nothing_out() -> None:
 
 def test_a_trial_whose_machine_was_not_that_of_its_block_is_invalid() -> None:
     trials = of_speeds([[1.0] * 4 + [0.5, 0.5] + [1.0] * 4])
-    judged = judge(trials)
+    judged = judge_canary(trials)
     assert list_invalid(judged) == [(1, 3), (1, 4), (1, 5)]  # the reading after 3 is the one before 4
     assert judged[4].status == "struck_out"
     assert judged[4].reason == (
@@ -53,20 +53,20 @@ def test_one_core_is_enough(which: str) -> None:
     trials = of_speeds([[1.0] * 8])
     half = reading(**{which: 0.5})
     trials[3] = trial(1, 3, 1.0, half)
-    judged = judge(trials)
+    judged = judge_canary(trials)
     assert list_invalid(judged) == [(1, 3)]
     assert f"after the trial, the canary read 450M/s ({which}'s core), a factor of 2.00 off" in judged[3].reason
 
 
 def test_a_faster_machine_is_another_one_too() -> None:
-    assert list_invalid(judge(of_speeds([[1.0] * 4 + [2.0] + [1.0] * 4]))) == [(1, 3), (1, 4)]
+    assert list_invalid(judge_canary(of_speeds([[1.0] * 4 + [2.0] + [1.0] * 4]))) == [(1, 3), (1, 4)]
 
 
 def test_the_bound_is_a_factor_either_way() -> None:
     for speed, passed in ((1 / FACTOR + 0.001, True), (1 / FACTOR - 0.001, False), (FACTOR, True), (1.501, False)):
         trials = [trial(1, position) for position in range(6)]
         trials[2] = trial(1, 2, speed)
-        assert audit(judge(trials)[2]).passed is passed, speed
+        assert audit(judge_canary(trials)[2]).passed is passed, speed
 
 
 def test_each_host_of_the_load_is_held_against_itself() -> None:
@@ -76,7 +76,7 @@ def test_each_host_of_the_load_is_held_against_itself() -> None:
         replace(trial(1, number), canaries=tuple(beside(host, speeds[number]) for host, speeds in hosts.items()))
         for number in range(8)
     ]
-    judged = judge(trials)
+    judged = judge_canary(trials)
     assert list_invalid(judged) == [(1, 3)]
     assert judged[3].reason.startswith(
         "canary: tls://b: before the trial, the canary read 8.00k/s (round trips), a factor of"
@@ -92,13 +92,16 @@ def test_a_host_that_makes_some_of_the_loads_is_judged_by_these() -> None:
     trials = [trial(1, number) for number in range(10)]
     for number in range(0, 10, 2):
         trials[number] = replace(trials[number], canaries=(beside("tls://b", 0.5 if number == 4 else 1.0),))
-    assert list_invalid(judge(trials)) == [(1, 4)]
+    assert list_invalid(judge_canary(trials)) == [(1, 4)]
 
 
 def test_a_machine_that_drifts_between_blocks_strikes_nothing_out() -> None:
-    assert list_invalid(judge(of_speeds([[1.0] * 6, [0.5] * 6, [2.0] * 6]))) == [(1, 5), (2, 5)]  # where it changed
+    assert list_invalid(judge_canary(of_speeds([[1.0] * 6, [0.5] * 6, [2.0] * 6]))) == [
+        (1, 5),
+        (2, 5),
+    ]  # where it changed
     apart = [trial(block, position, speed) for block, speed in ((1, 1.0), (2, 0.4), (3, 2.5)) for position in range(6)]
-    assert list_invalid(judge(apart)) == []
+    assert list_invalid(judge_canary(apart)) == []
 
 
 # --- small blocks ------------------------------------------------------------------------------------------------
@@ -106,13 +109,16 @@ def test_a_machine_that_drifts_between_blocks_strikes_nothing_out() -> None:
 
 def test_a_small_block_that_agrees_with_itself_is_one_machine() -> None:
     blocks = [(1, 1.0), (2, 0.3), (3, 1.0), (4, 3.0)]
-    assert list_invalid(judge([trial(block, position, speed) for block, speed in blocks for position in (0, 1)])) == []
+    assert (
+        list_invalid(judge_canary([trial(block, position, speed) for block, speed in blocks for position in (0, 1)]))
+        == []
+    )
 
 
 def test_in_a_small_block_that_does_not_the_neighbours_say_which_stands_apart() -> None:
     trials = [trial(block, position) for block in (1, 2, 3, 4) for position in (0, 1)]
     trials[5] = trial(3, 1, 0.5)
-    judged = judge(trials)
+    judged = judge_canary(trials)
     assert list_invalid(judged) == [(3, 1)]
     assert "off the median of its block and its neighbours, 20.0k/s" in judged[5].reason
 
@@ -133,7 +139,7 @@ def test_the_first_of_small_blocks_waits_for_its_neighbours() -> None:
 
 
 def test_a_run_of_too_few_trials_does_not_know_its_machine() -> None:
-    judged = judge([trial(1, 0), trial(1, 1, 0.4)])
+    judged = judge_canary([trial(1, 0), trial(1, 1, 0.4)])
     assert list_invalid(judged) == []
     assert audit(judged[0]).detail == "not judged, because there are too few trials to compare with"
 
@@ -164,7 +170,7 @@ def test_a_reading_of_its_own_before_a_trial_counts_too() -> None:
 
 
 def test_where_it_is_only_counted_nothing_is_invalid_and_the_figures_stand() -> None:
-    judged = judge(of_speeds([[1.0] * 4 + [0.25] + [1.0] * 4]), "count")
+    judged = judge_canary(of_speeds([[1.0] * 4 + [0.25] + [1.0] * 4]), "count")
     assert list_invalid(judged) == []
     assert {judged_trial.status for judged_trial in judged} == {"valid"}
     assert audit(judged[4]).detail.startswith(
@@ -178,7 +184,7 @@ def test_a_trial_beside_which_it_could_not_be_read_is_invalid() -> None:
     readings = trials[2].canary
     assert readings is not None
     trials[2] = replace(trials[2], canary=replace(readings, after=None, unread="the canary ended with exit code 1"))
-    judged = judge(trials)
+    judged = judge_canary(trials)
     assert list_invalid(judged) == [(1, 2)]
     assert judged[2].reason == ("canary: the speed of the machine is unknown: the canary ended with exit code 1")
 
@@ -188,7 +194,7 @@ def test_other_audits_stay_and_keep_their_reasons() -> None:
     lost = Audit(name="verification", passed=False, detail="lost 3")
     trials[1] = replace(trials[1], status="struck_out", reason="verification: lost 3", audits=(lost,))
     trials[2] = replace(trial(1, 2, 0.5), status="struck_out", reason="verification: lost 3", audits=(lost,))
-    judged = judge(trials)
+    judged = judge_canary(trials)
     assert (judged[1].status, judged[1].reason) == ("struck_out", "verification: lost 3")
     assert judged[1].audits[0] == lost
     assert judged[2].reason.startswith("verification: lost 3; canary: before the trial, ")
@@ -197,14 +203,14 @@ def test_other_audits_stay_and_keep_their_reasons() -> None:
 def test_a_trial_that_failed_stays_as_it_is_and_its_readings_count() -> None:
     trials = [trial(1, position, 0.5, status="failed") for position in range(6)]
     trials.append(trial(1, 6))
-    judged = judge(trials)
+    judged = judge_canary(trials)
     assert judged[:6] == trials[:6]
     assert list_invalid(judged) == [(1, 6)]
 
 
 def test_a_trial_that_was_skipped_has_no_reading_and_is_not_judged() -> None:
     skipped = replace(trial(1, 3, status="skipped"), canary=None)
-    judged = judge([*(trial(1, position) for position in range(3)), skipped, trial(1, 4), trial(1, 5)])
+    judged = judge_canary([*(trial(1, position) for position in range(3)), skipped, trial(1, 4), trial(1, 5)])
     assert judged[3] == skipped
 
 

@@ -94,7 +94,7 @@ def check(experiment: Experiment, pinning: Pinning, folder: Path) -> Checked:
     bad: dict[str, str] = {}
     for number, (name, link_terms) in enumerate(requested.items(), 1):
         log = TrialLog(folder / "logs" / f"link-{number}.log")
-        line, fault = judge(name, link_terms, partial(probe, link_terms, pinning, log))
+        line, fault = judge_link(name, link_terms, partial(probe, link_terms, pinning, log))
         lines.append(line)
         if fault:
             bad[name] = fault
@@ -205,7 +205,7 @@ class _Exchange:
         return LinkMeasurement(self._count, self._arrived, len(trips), p50, p99)
 
 
-def judge(name: str, terms: Terms, take_measurement: Callable[[], LinkMeasurement]) -> tuple[str, str]:
+def judge_link(name: str, terms: Terms, take_measurement: Callable[[], LinkMeasurement]) -> tuple[str, str]:
     """Describe a link, and return with it the reason why nothing is measured over it; empty where the link has its
     terms."""
     try:

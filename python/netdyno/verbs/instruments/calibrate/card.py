@@ -50,7 +50,7 @@ def _add_rows(table: Table, result: CaseResult, others: Sequence[Other]) -> None
         cells = [_format_other(generator, f"{result.case}: {score.name}", score) for generator in others]
         table.add_row(
             f"  {score.name}", _format_truth(score), _format_value(score, score.measured), format_error(score),
-            _format_service(score), _format_verdict(score.passed) if score.judged else "", *cells,
+            _format_service(score), _format_verdict(score.passed) if score.has_bound else "", *cells,
         )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ class CalibrationScore(msgspec.Struct, frozen=True, kw_only=True):
     most: float | None = None
 
     @property
-    def judged(self) -> bool:
+    def has_bound(self) -> bool:
         """Whether there is a bound."""
         return self.rule != "stated" and (self.rule != "part" or self.most is not None)
 

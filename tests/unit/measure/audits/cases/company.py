@@ -6,7 +6,7 @@ from netdyno.measure.audits import turn_audits
 from netdyno.measure.audits.host_audits import client_slower, client_stalled, common_start
 from netdyno.model import uneven_load
 from netdyno.model.load_result import Audit, Part
-from tests.support.builders.made_canary import judge, of_speeds
+from tests.support.builders.made_canary import judge_canary, of_speeds
 from tests.support.builders.made_load import STEADY, load, named
 from tests.unit.measure.audits.cases import AuditCase
 
@@ -14,7 +14,7 @@ STILL = (100, 100, 100, 0, 0, 0, 100, 100, 100, 100)
 
 
 def audit_speeds(speeds: list[float]) -> Audit:
-    return named(judge(of_speeds([speeds]))[4].audits, "canary")
+    return named(judge_canary(of_speeds([speeds]))[4].audits, "canary")
 
 
 def audit_medians(*p50_ns: int) -> Audit:
@@ -63,7 +63,7 @@ CASES = {
     ),
     # Others ran beside one of two contestants in all blocks.
     "uneven_load": AuditCase(
-        lambda: uneven_load.judge({"met": [1.0] * 6, "spared": [0.0] * 6}),
-        lambda: uneven_load.judge({"met": [1.0, 0.0] * 3, "spared": [0.0, 1.0] * 3}),
+        lambda: uneven_load.judge_scenario({"met": [1.0] * 6, "spared": [0.0] * 6}),
+        lambda: uneven_load.judge_scenario({"met": [1.0, 0.0] * 3, "spared": [0.0, 1.0] * 3}),
     ),
 }
