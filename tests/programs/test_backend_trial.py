@@ -86,10 +86,10 @@ def test_in_a_burst_beyond_the_pool_the_pool_limits_what_is_answered_in_time(
         (4000, 0.2, 0.1),
         (400, pytest.approx(0.3), 0.5),
     ]
-    goodput_hz = METRICS["burst-goodput"].of(trial, trial.load)
+    goodput_hz = METRICS["burst-goodput"].value(trial, trial.load)
     assert goodput_hz is not None
     assert 0 < goodput_hz <= POOL * (0.1 / SERVICE_S + 1) / 0.1
-    recovery_ns = METRICS["recovery"].of(trial, trial.load)
+    recovery_ns = METRICS["recovery"].value(trial, trial.load)
     assert recovery_ns is not None
     assert 0 < recovery_ns <= 0.5e9
     assert not failed_audits(trial) & {"stationary", "plausible", "observation", "verification"}

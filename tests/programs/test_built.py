@@ -54,7 +54,7 @@ def cannot_run_here() -> set[str]:
         with make_namespace():
             return lacking
     except NotAllowedError:
-        return lacking | {contestant.name for contestant in everyone if transports.of(contestant).private}
+        return lacking | {contestant.name for contestant in everyone if transports.find_transport(contestant).private}
 
 
 def test_every_contestant_that_can_run_completes_its_cell(run: Run) -> None:

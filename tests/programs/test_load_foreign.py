@@ -131,7 +131,7 @@ def test_an_order_is_not_given_twice(method: str, ending: EndConnection, word: s
     assert (result.messages.received, result.messages.lost) == (20, 10)
     assert result.errors[counted] == 10
     words = f"the connection was {word} with a request in flight, which is not resent"
-    assert [(kind.what, kind.count, kind.of) for kind in replies_of(result).faults] == [(words, 10, "messages")]
+    assert [(kind.what, kind.count, kind.counted) for kind in replies_of(result).faults] == [(words, 10, "messages")]
     assert failed(result) == {"verification", "connections"}
 
 
@@ -209,7 +209,7 @@ def test_idle_connections_stay_or_the_load_is_not_the_requested_one(stays: bool)
         expect_all_right(result)
     else:
         closed = [kind for kind in replies_of(result).faults if "to stay idle" in kind.what]
-        assert [(kind.count, kind.of) for kind in closed] == [(2, "connections")]
+        assert [(kind.count, kind.counted) for kind in closed] == [(2, "connections")]
         assert failed(result) == {"connections"}
     assert result.messages.received == result.messages.sent > 0
 

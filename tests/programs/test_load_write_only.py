@@ -215,8 +215,8 @@ def test_the_end_of_a_server_by_sigpipe_is_measured_where_it_was_started_so(cont
     trial = try_server(context, "SIGPIPE", "ends")
     assert (trial.status, trial.ended_by) == ("valid", "signal SIGPIPE"), trial.reason
     assert trial.load is not None
-    assert METRICS["server-ended"].of(trial, trial.load) == 1
-    finished = METRICS["finished"].of(trial, trial.load)
+    assert METRICS["server-ended"].value(trial, trial.load) == 1
+    finished = METRICS["finished"].value(trial, trial.load)
     assert finished == 0
 
 

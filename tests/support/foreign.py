@@ -169,7 +169,7 @@ def expect_one_account(result: LoadResult, *, answers_in_order: bool = True) -> 
     life, replies = result.messages, replies_of(result)
     assert life.due == life.expected == life.received + replies.unexpected + life.lost
     if replies.other_faults == 0:
-        named = sum(fault.count for fault in replies.faults if fault.of == "messages")
+        named = sum(fault.count for fault in replies.faults if fault.counted == "messages")
         assert life.received + named == life.due + life.late, "each message has its reply or its fault"
 
 

@@ -180,7 +180,7 @@ def _list_pairs(part: ScenarioTrials) -> tuple[Pair, ...]:
 def _describe_pair(scenario: Scenario, contestant: str, client_name: str, trials: Sequence[Trial]) -> Pair:
     trials = [trial for trial in trials if trial.status != "made_again"]
     valid = [(trial, trial.load) for trial in trials if trial.status in outcomes.RANKED and trial.load is not None]
-    figures = [figure for counted in valid if (figure := METRICS[scenario.metric].of(*counted) or 0.0) > 0]
+    figures = [figure for counted in valid if (figure := METRICS[scenario.metric].value(*counted) or 0.0) > 0]
     return Pair(
         contestant=contestant,
         client=client_name,

@@ -111,7 +111,7 @@ class ForeignFault(Frozen):
 
     what: str
     count: int
-    of: Literal["messages", "replies", "connects", "connections"] | None = None
+    counted: Literal["messages", "replies", "connects", "connections"] | None = msgspec.field(default=None, name="of")
 
 
 class Replies(Frozen):

@@ -112,13 +112,13 @@ class Metric(msgspec.Struct, frozen=True):
     least_amount: float = 0.0
     """The least change, as a ratio and in its unit, that matters to a choice; a scenario's margin may ask for more."""
 
-    def of(self, trial: Trial, load: LoadResult) -> float | None:
+    def value(self, trial: Trial, load: LoadResult) -> float | None:
         """Return the figure of one trial; None where it was not measured, or is of code."""
         if self.lossy and not transports.may_lose(load):
             return None
-        return self.over([(trial, load)])
+        return self.pooled([(trial, load)])
 
-    def over(self, trials: Iterable[TrialWithLoad]) -> float | None:
+    def pooled(self, trials: Iterable[TrialWithLoad]) -> float | None:
         """Return the figure of these trials together; None where one of them does not have it."""
         if self.amount is None:
             return None

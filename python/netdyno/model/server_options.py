@@ -46,4 +46,4 @@ def _has_option(contestant: Contestant, option: str) -> bool:
         return contestant.manifest.threads == "any"
     if option in MANIFEST_OPTIONS:
         return option in contestant.manifest.options
-    return transports.has_option(transports.of(contestant), option)
+    return transports.has_option(transports.find_transport(contestant), option)

@@ -84,7 +84,7 @@ TRANSPORTS: Mapping[str, Transport] = {
 }
 
 
-def of(contestant: Contestant) -> Transport:
+def find_transport(contestant: Contestant) -> Transport:
     """Return the transport over which a contestant is measured: the first that its manifest names."""
     return TRANSPORTS[contestant.manifest.transports[0]]
 

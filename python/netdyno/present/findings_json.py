@@ -43,7 +43,7 @@ def convert_analysis(analysis: Analysis) -> entries.Findings:
         scenarios=tuple(map(_convert_scenario, analysis.scenarios)),
         claims=tuple(map(_convert_claim, analysis.claims)),
         control=entries.ControlEntry(
-            comparisons=control.different.of,
+            comparisons=control.different.total,
             different=control.different.count,
             different_uncorrected=control.single.count,
             pairs=control.comparisons,
@@ -106,7 +106,7 @@ def _convert_level(comparison: FlipFound, point: LevelContrast) -> entries.FlipL
         ratio=math.exp(point.mean),
         interval=interval and Interval(math.exp(interval.low), math.exp(interval.high)),
         better={1: comparison.first, -1: comparison.second, 0: None}[point.side],
-        needed=comparison.pursuit.needed.get(point.at) if comparison.pursuit else None,
+        needed=comparison.pursuit.needed.get(point.place) if comparison.pursuit else None,
     )
 
 

@@ -144,7 +144,7 @@ def explain_skip(
             return f"client {client.name}: {reason}"
     elif cell_settings.client_processes > 1:
         return f"{GENERATOR} is one process, with threads; only clients have client-processes"
-    reason = transports.why_not(transports.of(contestant), contestant.name, cell_settings, levels)
+    reason = transports.why_not(transports.find_transport(contestant), contestant.name, cell_settings, levels)
     reason = (
         reason
         or _explain_requests(contestant, cell_settings)
@@ -261,7 +261,7 @@ def _explain_silence(contestant: Contestant, workload: str) -> str:
 
 def _explain_unreachable(client: Contestant, server: Contestant) -> str:
     """Say why a client contestant cannot reach a server; empty when it can."""
-    needed = transports.of(server).name
+    needed = transports.find_transport(server).name
     if needed in client.manifest.transports:
         return ""
     return (

@@ -111,7 +111,7 @@ def explain_alone(scenario: Scenario, settings: Settings, contestants: Sequence[
 
 def explain_apart(contestant: Contestant) -> str:
     """Say why a contestant takes no turns, whatever the scenario; empty where it can."""
-    if transports.of(contestant).messages:
+    if transports.find_transport(contestant).messages:
         return "what is lost on its transport would hold up the slices of others"
     if stands_already(contestant):
         return "it is already running, and may serve other clients"

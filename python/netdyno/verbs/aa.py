@@ -41,7 +41,7 @@ def run(request: RunRequest, argv: Sequence[str], comparisons: int, workload: st
     if done.exit_code or control is None:
         return done.exit_code
     too_often = control.fails or control.different.share > control.significance
-    return 1 if too_often or not control.single.of else 0
+    return 1 if too_often or not control.single.total else 0
 
 
 def count_comparisons(control: Control) -> dict[str, int]:
@@ -49,7 +49,7 @@ def count_comparisons(control: Control) -> dict[str, int]:
     as a ranking reports them and without its correction."""
     return {
         "comparisons": len(control.comparisons),
-        "judged": control.single.of,
+        "judged": control.single.total,
         "different": control.different.count,
         "different_uncorrected": control.single.count,
     }

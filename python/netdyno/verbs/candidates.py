@@ -66,7 +66,7 @@ def select_allowed(servers: Sequence[Contestant], requested: Workload) -> tuple[
         for server in named
         if server.available
         and scenario in server.manifest.workloads
-        and transports.of(server).name in carriers
+        and transports.find_transport(server).name in carriers
         and (server.manifest.spends_time or server.name in patterns)
     ]
     if languages := requested.get("languages"):

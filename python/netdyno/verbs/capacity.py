@@ -231,8 +231,8 @@ def _list_costs(search: CompletedSearch) -> tuple[str, ...]:
     rate_hz = answer.holds.rate_hz if answer and answer.holds else None
     there = [(trial, trial.load) for trial in search.trials if trial.load and trial.levels[RATE] == rate_hz]
     times = [load.latency.response_ns.p99 for _, load in there if load.latency.response_ns.count]
-    cpu = METRICS["cpu"].over(there) if there else None
-    memory = [amount for trial, load in there if (amount := METRICS["memory"].of(trial, load)) is not None]
+    cpu = METRICS["cpu"].pooled(there) if there else None
+    memory = [amount for trial, load in there if (amount := METRICS["memory"].value(trial, load)) is not None]
     return (
         quantities.duration(median(times)) if times else quantities.DASH,
         METRICS["cpu"].speak(cpu) if cpu is not None else quantities.DASH,

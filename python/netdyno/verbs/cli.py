@@ -405,7 +405,7 @@ def _start(kind: ContestantKind, usage: str, words: Sequence[str]) -> int:
         print(f"netdyno: {chosen.name} is UNSAFE: {chosen.manifest.unsafe}", file=sys.stderr, flush=True)
     command = [*chosen.command, *complete_options(chosen, words[1:])]
     wants_none = {"--help", "-h", "--multicast-anywhere"}.intersection(words)
-    if transports.of(chosen).private and not wants_none:
+    if transports.find_transport(chosen).private and not wants_none:
         command = _wrap_in_private_network(chosen.name, command)
     if kind == "server" and not wants_none:
         enter.watch()

@@ -66,7 +66,7 @@ def test_twins_are_run_stored_and_read_apart(
     assert output.getvalue().count("fake (A/A twin): ") == 5
     control = analyse(run).control
     assert len(control.comparisons) == 1
-    assert (control.comparisons[0].comparison.pairs, control.single.of) == (5, 1)
+    assert (control.comparisons[0].comparison.pairs, control.single.total) == (5, 1)
 
 
 def with_twins(run: Run, factor: float) -> Run:
@@ -130,13 +130,13 @@ def fair() -> list[Control]:
 
 
 def together(rates: list[FalseDifferenceRate]) -> FalseDifferenceRate:
-    return FalseDifferenceRate(sum(rate.count for rate in rates), sum(rate.of for rate in rates))
+    return FalseDifferenceRate(sum(rate.count for rate in rates), sum(rate.total for rate in rates))
 
 
 def test_under_noise_like_ours_the_rate_of_false_differences_is_what_it_says(fair: list[Control]) -> None:
     assert all(len(control.comparisons) == 40 for control in fair)
     single = together([control.single for control in fair])
-    assert single.of == 600
+    assert single.total == 600
     # Proven above its bound is a fault, and proven below 2% a test that finds nothing.
     assert single.chance_of_more(0.05) > ALARM
     assert single.interval().high > 0.02
@@ -190,7 +190,7 @@ def test_a_comparison_without_blocks_enough_is_in_no_rate() -> None:
     remaining = tuple(trial for trial in run.trials if trial.scenario != "load 1")
     control = made_twins.judged(replace(run, trials=remaining, twins=few))
     assert len(control.comparisons) == 40
-    assert control.single.of == 30
+    assert control.single.total == 30
     assert {comparison.comparison.pairs for comparison in control.comparisons} == {0, 4, 9}
 
 

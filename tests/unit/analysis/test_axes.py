@@ -74,7 +74,7 @@ def test_sparse_data_that_hang_together_do_not_carry_a_figure_over() -> None:
 def assert_measured(run: Run, result: ScenarioFindings) -> None:
     """Every figure lies among those of the trials that it stands for; histograms have steps of 0.1%."""
     for axis in result.axes:
-        read = METRICS[axis.metric].of
+        read = METRICS[axis.metric].value
         for score in axis.scores:
             valid = [
                 (trial, trial.load)

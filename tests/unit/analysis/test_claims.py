@@ -326,7 +326,7 @@ def test_a_switch_is_charged_with_a_round_trip_of_the_canary_on_one_core() -> No
     assert trial.server is not None
     assert trial.load is not None
     switches = trial.server.voluntary_switches + trial.server.involuntary_switches
-    assert METRICS["switching"].of(trial, trial.load) == pytest.approx(switches * 10e-6 / trial.server.cpu_s)
+    assert METRICS["switching"].value(trial, trial.load) == pytest.approx(switches * 10e-6 / trial.server.cpu_s)
     assert trial.canary is not None
     assert trial.canary.before is not None
     older = replace(trial.canary.before, one_core_round_trips_per_second=0.0)
@@ -932,5 +932,5 @@ def test_what_switches_took_is_unknown_where_threads_ended_unread() -> None:
     assert trial.load is not None
     assert trial.server is not None
     unread = replace(trial, server=replace(trial.server, threads_unread=1))
-    assert METRICS["switching"].of(trial, trial.load) is not None
-    assert METRICS["switching"].of(unread, trial.load) is None
+    assert METRICS["switching"].value(trial, trial.load) is not None
+    assert METRICS["switching"].value(unread, trial.load) is None

@@ -72,7 +72,9 @@ def spot(drawn: ChartPanel, **coordinates: type_level) -> Spot:
     def options(factors: Mapping[str, type_level]) -> dict[str, type_level]:
         return {name.rpartition(".")[2]: value for name, value in factors.items()}
 
-    (result,) = (candidate for candidate in drawn.spots if coordinates.items() <= options(candidate.at).items())
+    (result,) = (
+        candidate for candidate in drawn.spots if coordinates.items() <= options(candidate.coordinates).items()
+    )
     return result
 
 
@@ -201,7 +203,7 @@ def test_curves_have_each_line_and_what_stands_below() -> None:
     assert [figures.name_panel(drawn) for drawn in chart.panels][:2] == ["threads 1", "threads 2"]
     assert (len(chart.panels), chart.across) == (7, (ASIO, FOLLY))
     cell = spot(panel(chart, "threads 4"), connections=1000, contestant=ASIO)
-    truth = grid_truth("", ASIO, cell.at)
+    truth = grid_truth("", ASIO, cell.coordinates)
     values = [estimate.value for estimate in cell.estimates if estimate]
     assert values == pytest.approx([truth["p50"], truth["cpu"], truth["memory"]], rel=1e-4)
 

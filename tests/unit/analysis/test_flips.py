@@ -63,7 +63,7 @@ def test_a_flip_along_connections_is_found_and_stated_with_its_interval() -> Non
     low, high = (f"{end:.3g}" for end in (crossing.interval.low, crossing.interval.high))
     assert text == (
         f"Throughput: the winner changes from {LOCK} to {EPOLL} between {low} and {high} connections (95% interval), "
-        f"at about {crossing.at:.3g}"
+        f"at about {crossing.place:.3g}"
     )
     assert [row[3] for row in list_rows(result)] == [LOCK, EPOLL, EPOLL]
 
@@ -100,7 +100,7 @@ def test_a_server_that_is_not_proven_better_is_better_by_this_at_most() -> None:
     (undecided,) = (point for point in result.flips.points if not point.side)
     assert undecided.interval
     most = max(-undecided.interval.low, undecided.interval.high)
-    place = f"undecided at {undecided.at:g}"
+    place = f"undecided at {undecided.place:g}"
     assert describe_flip(result).endswith(f"{place}: the difference is at most {quantities.share(math.expm1(most))}")
 
 
@@ -131,7 +131,7 @@ def test_one_level_has_no_flip() -> None:
 def test_levels_may_be_durations() -> None:
     result = answer(crossing_run(40.0, "server.service-time", ("0s", "10us", "100us")), "server.service-time")
     assert not result.log
-    assert [point.at for point in result.flips.points] == pytest.approx([0.0, 1e-5, 1e-4])
+    assert [point.place for point in result.flips.points] == pytest.approx([0.0, 1e-5, 1e-4])
     assert "µs" in describe_flip(result)
 
 

@@ -255,7 +255,7 @@ def test_a_stall_that_a_busy_machine_can_cause_fails_once_it_has_met_one_far_mor
     run = made(30, {})
     once = judge_gate(with_faults(run, AFTER, range(1, 3), audit="stalled"))
     assert once.decision == "passes"
-    assert [(fault.before, fault.after, fault.of) for fault in once.faults] == [(0, 2, 30)]
+    assert [(fault.before, fault.after, fault.blocks) for fault in once.faults] == [(0, 2, 30)]
     assert line(once, "cpu").blocks == 30, "the trials count, with their silence"
     assert judge_gate(with_faults(run, AFTER, range(1, 15), audit="stalled")).decision == "fails"
     shared = with_faults(with_faults(run, AFTER, range(1, 15), audit="stalled"), BEFORE, range(1, 12), audit="stalled")

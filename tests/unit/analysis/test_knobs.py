@@ -58,7 +58,7 @@ def test_a_grid_has_a_sentence_for_each_level_of_the_other_knob() -> None:
             about(EPOLL, workers="2", pool="9"),
         ],
     )
-    texts = {(knob.knob, knob.at): knob.enough for knob in findings.knobs}
+    texts = {(knob.knob, knob.other_levels): knob.enough for knob in findings.knobs}
     assert texts["workers", "pool = 9"] == EPOLL
     assert texts["pool", "workers = 1"] == CALLBACKS
     assert len(texts) == 4

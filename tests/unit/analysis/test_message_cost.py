@@ -72,7 +72,7 @@ def trial(url: str = "tcp://127.0.0.1:7000", **fields: object) -> Trial:
 
 def figure(metric: str, sample: Trial) -> float | None:
     assert sample.load is not None
-    return METRICS[metric].of(sample, sample.load)
+    return METRICS[metric].value(sample, sample.load)
 
 
 SEGMENTS = {"InSegs": 2010, "OutSegs": 2000, "UdpInDatagrams": 0, "UdpOutDatagrams": 30}

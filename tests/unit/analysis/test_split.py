@@ -124,4 +124,4 @@ def test_the_precision_is_requested_of_the_comparisons_of_the_ranking() -> None:
     assert result is not None
     assert result.widest is not None
     assert result.widest < 0.05
-    assert not set(result.of) & set(faulty)
+    assert not set(result.pair) & set(faulty)

@@ -79,7 +79,7 @@ def test_a_load_without_a_burst_has_none_of_its_figures() -> None:
 def test_what_had_no_right_answer_in_time_is_a_share_of_what_was_due_in_the_window() -> None:
     trial = made_trial(SCENARIOS[0], 1, "a", {}, {})
     whole = load((50, 50))
-    assert METRICS["unanswered"].of(trial, whole) == 0
+    assert METRICS["unanswered"].value(trial, whole) == 0
     partly = replace(whole, errors={"timeout": 90}, timeseries=replace(whole.timeseries, errors=(5, 20)))
-    assert METRICS["unanswered"].of(trial, partly) == 0.25
-    assert METRICS["unanswered"].of(trial, replace(whole, requests=replace(whole.requests, due=None))) is None
+    assert METRICS["unanswered"].value(trial, partly) == 0.25
+    assert METRICS["unanswered"].value(trial, replace(whole, requests=replace(whole.requests, due=None))) is None

@@ -75,7 +75,7 @@ def test_what_the_server_did_is_a_fault_and_named() -> None:
     kept = [kept_trial for kept_trial in trials if kept_trial.contestant == EPOLL or kept_trial.block not in (2, 4)]
     scenario = findings(run_of([*kept, *faulty]))
     assert [(standing.contestant, standing.kind) for standing in scenario.standings] == [(EPOLL, 0), (LOCK, 2)]
-    assert [(fault.kind, fault.trials, fault.of) for fault in scenario.standings[1].faults] == [
+    assert [(fault.kind, fault.trials, fault.total) for fault in scenario.standings[1].faults] == [
         ("died", 1, 6),
         ("verification", 1, 6),
     ]
@@ -352,7 +352,7 @@ def test_the_generators_own_part_is_held_against_the_shortest_of_all() -> None:
     fast = [with_response(trial(block=block), 30_000, 10_000) for block in range(1, 7)]
     slow = [with_response(trial(name=LOCK, block=block), 300_000, 10_000) for block in range(1, 7)]
     scenario = findings(run_of([*fast, *slow]))
-    assert {(bar.percentile, bar.receive_ns, bar.of) for bar in scenario.error_bars} == {
+    assert {(bar.percentile, bar.receive_ns, bar.shortest_ns) for bar in scenario.error_bars} == {
         ("p50", 10_000, 30_000),
         ("p99", 10_000, 30_000),
     }

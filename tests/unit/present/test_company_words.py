@@ -60,9 +60,9 @@ def test_the_terminal_has_it_at_each_answer_and_behind_each_figure() -> None:
 def test_it_says_how_many_of_the_trials_where_it_came_later() -> None:
     (echo,) = (findings for findings in analyse_beside(from_block=4).scenarios if findings.scenario.name == "echo")
     assert echo.company is not None
-    assert 0 < echo.company.trials < echo.company.of
+    assert 0 < echo.company.trials < echo.company.total
     (sentence,) = company.list_caveats(echo.company)
-    assert f"({echo.company.trials} of {echo.company.of} trials)" in sentence
+    assert f"({echo.company.trials} of {echo.company.total} trials)" in sentence
 
 
 def test_under_a_quota_one_that_used_more_was_stopped_for_longer() -> None:

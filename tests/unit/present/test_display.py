@@ -114,7 +114,7 @@ def test_what_is_not_known_is_no_nought() -> None:
     assert describe_result(silent).startswith(f"0.250/s, p99 {quantities.DASH}")
     assert silent.load is not None
     for metric in ("mean", "p50", "p90", "p99", "jitter"):
-        assert METRICS[metric].of(silent, silent.load) is None
+        assert METRICS[metric].value(silent, silent.load) is None
     progress = Progress(CELLS, 1.0)
     assert render(CELLS[0], progress, None, 100)[2] == "starting"
     assert render(CELLS[0], progress, 0.0, 100)[2] == "0 messages/s", "a server that stands still"

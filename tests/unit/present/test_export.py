@@ -122,7 +122,7 @@ def test_it_has_the_findings_and_every_trial() -> None:
     for exported_trial, trial in zip(export.trials, judged, strict=True):
         assert set(exported_trial.failed) == {audit.name for audit in trial.audits if not audit.passed}
         if trial.load is not None:
-            assert exported_trial.figures["throughput"] == METRICS["throughput"].of(trial, trial.load)
+            assert exported_trial.figures["throughput"] == METRICS["throughput"].value(trial, trial.load)
 
 
 def test_a_cell_has_the_figures_of_the_ranking_in_the_units_of_their_metrics() -> None:

@@ -53,7 +53,7 @@ def crossing_analysis() -> Analysis:
 
 def test_the_interval_is_the_bracket_of_the_levels_that_tell(crossing_analysis: Analysis) -> None:
     (flip,) = crossing_analysis.flips
-    place = prose.format_place(flip, flip.flips.crossings[0].at)
+    place = prose.format_place(flip, flip.flips.crossings[0].place)
     assert prose.describe_flip(flip) == (
         f"Throughput: the winner changes from {LOCK} to {EPOLL} between 10 and 100 connections (95% interval), "
         f"at about {place}; the interval is wider than the requested ratio of 1.5, because the run ended before"

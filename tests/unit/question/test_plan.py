@@ -223,7 +223,7 @@ def test_a_client_contestant_reaches_only_servers_of_its_transports() -> None:
 
 def test_the_first_transport_is_the_one_that_is_measured() -> None:
     dual = contestant("b", transports=("zmq+tcp", "tcp"))
-    assert transports.of(dual).name == "zmq+tcp"
+    assert transports.find_transport(dual).name == "zmq+tcp"
     assert "backlog means nothing" in explain_skip(dual, Scenario(name="s", workload="echo", server={"backlog": 5}), {})
 
 

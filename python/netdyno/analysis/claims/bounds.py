@@ -33,7 +33,7 @@ def collect_figures(evidence: Evidence, metric: Metric, cells: Cells, dropped: s
         return _collect_code_figures(evidence, metric, cells, dropped)
     figures: dict[stats.BlockLevel, BoundedFigure] = {}
     for trial, load in evidence.counted(cells, {*metric.statuses, "censored"}):
-        figure = metric.of(trial, load)
+        figure = metric.value(trial, load)
         if figure is not None:
             kept = {name: value for name, value in read_coordinates(trial).items() if name not in dropped}
             figures[trial.block, level_key(kept)] = BoundedFigure(figure, evidence.sign(metric, trial))

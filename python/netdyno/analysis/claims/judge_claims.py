@@ -370,7 +370,7 @@ def _count_sides(claim: Claim, evidence: Evidence) -> CountsOfSides:
 
 def _count_side(metric: Metric, cells: Cells, evidence: Evidence) -> SideCount:
     trials = list(evidence.counted(cells, outcomes.MEASURED))
-    return SideCount(cells, len(trials), metric.over(trials))
+    return SideCount(cells, len(trials), metric.pooled(trials))
 
 
 def _find_largest_loss(cells: Cells, metric: Metric, evidence: Evidence) -> float | None:

@@ -71,7 +71,7 @@ def _collect_cells(run: Run) -> dict[_Key, _ComparedCell]:
         scenario = msgspec.structs.replace(planned, metric="p99") if planned.metric == CAPACITY else planned
         for trial, load in measured.select_valid(run, scenario):
             key = _Key(scenario.name, trial.contestant, level_key(trial.levels), scenario.metric)
-            figure = METRICS[scenario.metric].of(trial, load)
+            figure = METRICS[scenario.metric].value(trial, load)
             if figure is not None and figure > 0:
                 logs.setdefault(key, []).append(math.log(figure))
                 trials.setdefault(key, []).append((trial, load))

@@ -53,7 +53,7 @@ def _fill_chart(figure: Figure, parts: Mapping[str, ScenarioTrials]) -> Chart:
     ]
     panels: dict[DrawnPlace, list[Spot]] = {}
     for spot in spots:
-        panels.setdefault(tuple(spot.at[name] for name in figure.panels), []).append(spot)
+        panels.setdefault(tuple(spot.coordinates[name] for name in figure.panels), []).append(spot)
     unsafe = tuple(
         sorted({spot.contestant for spot in spots}.intersection(*(part.why_unsafe for part in parts.values())))
     )
@@ -84,7 +84,7 @@ def _fill_panel(figure: Figure, place: DrawnPlace, spots: Sequence[Spot], unsafe
         replace(item, at={name: {**coordinates_of_panel, **item.at}[name] for name in figure.drawn})
         for item in published
     ]
-    return ChartPanel(at=coordinates_of_panel, spots=tuple(spots), published=tuple(whole), unsafe=unsafe)
+    return ChartPanel(coordinates=coordinates_of_panel, spots=tuple(spots), published=tuple(whole), unsafe=unsafe)
 
 
 def _is_in_panel(published: Published, panel: Mapping[str, type_level]) -> bool:
@@ -119,7 +119,7 @@ def _group_measured(
     for cells in figure.cells:
         counted = measured.select_distinct(parts[cells.scenario].drawn(), metric.statuses)
         for trial, load in sorted(counted, key=lambda counted_trial: counted_trial[0].block):
-            if is_in(cells, trial) and metric.of(trial, load) is not None:
+            if is_in(cells, trial) and metric.value(trial, load) is not None:
                 by_place.setdefault(_place(figure, trial), []).append((trial, load))
     return by_place
 
@@ -157,21 +157,21 @@ def _fill_spot(
     part = parts[planned[0].scenario]
     loss = losses.summarise_cell(used, part.scenario) if used else None
     return Spot(
-        at=dict(_pair_with_names(figure, place)),
+        coordinates=dict(_pair_with_names(figure, place)),
         contestant=planned[0].contestant,
         estimates=tuple(estimates),
         missing=None if estimates[0] else _explain_missing(planned),
         trials=len(used),
         planned=len({trial.block for trial in planned}),
         excluded=sum(trial.status not in outcomes.RANKED for trial, _ in used),
-        lost=METRICS["lost"].over(used) if loss else None,
+        lost=METRICS["lost"].pooled(used) if loss else None,
         above=loss.above if loss else False,
     )
 
 
 def _estimate_cell(metric: Metric, counted: Sequence[TrialWithLoad]) -> Estimate | None:
     """Estimate a metric over the blocks of one cell; None where none has the figure."""
-    points = {trial.block: metric.of(trial, load) for trial, load in counted}
+    points = {trial.block: metric.value(trial, load) for trial, load in counted}
     return estimate(metric, {block: figure for block, figure in points.items() if figure is not None})
 
 

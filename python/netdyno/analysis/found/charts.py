@@ -26,7 +26,7 @@ class Spot(msgspec.Struct, frozen=True):
     """One cell of a figure: where it stands, and the estimates of the figure's metric and of those below it, None where
     there is none; `missing` says why the first has none. `lost` is None over a stream."""
 
-    at: Mapping[Name, type_level]
+    coordinates: Mapping[Name, type_level] = msgspec.field(name="at")
     contestant: Name
     estimates: tuple[Estimate | None, ...]
     missing: Missing | None
@@ -47,7 +47,7 @@ class Spot(msgspec.Struct, frozen=True):
 class ChartPanel(msgspec.Struct, frozen=True):
     """The part of a figure at one combination of its panels' coordinates, empty where it has a single one."""
 
-    at: Mapping[Name, type_level]
+    coordinates: Mapping[Name, type_level] = msgspec.field(name="at")
     spots: tuple[Spot, ...]
     published: tuple[Published, ...]
     unsafe: tuple[Name, ...] = ()

@@ -36,12 +36,12 @@ class ExclusionCause(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """A fault of a server: the audit that found it, the number of its trials with it, out of `of` of the scenario, and
-    the detail of the first."""
+    """A fault of a server: the audit that found it, the number of its trials with it, out of `total` (in an export
+    `of`) of the scenario, and the detail of the first."""
 
     kind: Name
     trials: int
-    of: int
+    total: int = msgspec.field(name="of")
     detail: Quoted
 
 

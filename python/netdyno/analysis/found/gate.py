@@ -42,13 +42,13 @@ class GatedMetric(msgspec.Struct, frozen=True):
 
 
 class Faults(msgspec.Struct, frozen=True):
-    """The number of blocks of a scenario in which each of the two showed a fault, out of `of`. `exchange`: a request
-    and what came, of a trial without a right reply."""
+    """The number of blocks of a scenario in which each of the two showed a fault, out of `blocks` (in an export `of`).
+    `exchange`: a request and what came, of a trial without a right reply."""
 
     scenario: Name
     before: int
     after: int
-    of: int
+    blocks: int = msgspec.field(name="of")
     exchange: FirstExchange | None = None
 
 

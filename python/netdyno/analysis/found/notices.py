@@ -17,10 +17,11 @@ from netdyno.model.trial import Traced, Warmup
 
 
 class Company(msgspec.Struct, frozen=True):
-    """The number of trials beside a neighbour that stays, out of the `of` behind the figures, and each neighbour."""
+    """The number of trials beside a neighbour that stays, out of the `total` (in an export `of`) behind the figures,
+    and each neighbour."""
 
     trials: int
-    of: int
+    total: int = msgspec.field(name="of")
     neighbours: tuple[Neighbour, ...]
 
 
@@ -88,17 +89,17 @@ class Noted(msgspec.Struct, frozen=True):
     contestant: Name
     audit: Name
     trials: int
-    of: int
+    total: int = msgspec.field(name="of")
     detail: Quoted
 
 
 class UnevenThreads(msgspec.Struct, frozen=True):
-    """A contestant with a thread that had much more than its share of connections, in `trials` trials out of `of`. Its
-    worst: `most` of the `connections` on one of the `threads`, at the level of that label."""
+    """A contestant with a thread that had much more than its share of connections, in `trials` trials out of `total`
+    (in an export `of`). Its worst: `most` of the `connections` on one of the `threads`, at the level of that label."""
 
     contestant: Name
     trials: int
-    of: int
+    total: int = msgspec.field(name="of")
     level: Name
     most: int
     connections: int
@@ -106,12 +107,12 @@ class UnevenThreads(msgspec.Struct, frozen=True):
 
 
 class Reconnected(msgspec.Struct, frozen=True):
-    """A contestant that closed connections after a reply in `trials` trials out of `of`: in all of them `closed`, for
-    so many `replies`."""
+    """A contestant that closed connections after a reply in `trials` trials out of `total` (in an export `of`): in all
+    of them `closed`, for so many `replies`."""
 
     contestant: Name
     trials: int
-    of: int
+    total: int = msgspec.field(name="of")
     closed: int
     replies: int
 
@@ -281,12 +282,12 @@ class Speedup(msgspec.Struct, frozen=True):
 
 class Scaling(msgspec.Struct, frozen=True):
     """How the throughput of a contestant grew with its cores, or with a knob of a user's own server (`knob`, such as
-    "workers"), whose levels then stand in the place of cores. `at`: the other levels, empty where there are none. The
-    losses are those of notices/scaling.py; None where there are too few speedups that are no bounds: one for
-    `serial` (Amdahl), two for `contention` and `coherency` (Gunther)."""
+    "workers"), whose levels then stand in the place of cores. `other_levels` (in an export `at`): the other levels,
+    empty where there are none. The losses are those of notices/scaling.py; None where there are too few speedups that
+    are no bounds: one for `serial` (Amdahl), two for `contention` and `coherency` (Gunther)."""
 
     contestant: Name
-    at: Name
+    other_levels: Name = msgspec.field(name="at")
     speedups: tuple[Speedup, ...]
     serial: Estimate | None
     contention: Estimate | None
@@ -295,13 +296,14 @@ class Scaling(msgspec.Struct, frozen=True):
 
 
 class Knob(msgspec.Struct, frozen=True):
-    """The levels of a knob of a user's own server, its other knobs being equal (`at`): contestants that differ in it
-    alone, in the order in which they were given. `enough`: the first that no other is proven better than. Empty where
-    too few blocks compare them. `gain` compares it with the first level, None where it is the first. `equal`: the later
-    ones that are not proven different from it. `worse`: those proven worse, with their comparison."""
+    """The levels of a knob of a user's own server, its other knobs being equal (`other_levels`, in an export `at`):
+    contestants that differ in it alone, in the order in which they were given. `enough`: the first that no other is
+    proven better than. Empty where too few blocks compare them. `gain` compares it with the first level, None where it
+    is the first. `equal`: the later ones that are not proven different from it. `worse`: those proven worse, with their
+    comparison."""
 
     knob: Name
-    at: Name
+    other_levels: Name = msgspec.field(name="at")
     levels: Mapping[Name, Name]
     """Each contestant's level."""
     enough: Name

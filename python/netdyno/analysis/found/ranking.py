@@ -35,17 +35,17 @@ class Censored(msgspec.Struct, frozen=True):
 class ErrorBar(msgspec.Struct, frozen=True):
     """The generator's own part in the response times of a level, in nanoseconds, the median over its trials: how late
     it sends, and how late it reads (None where the kernel gave no stamp, 0 where the kernel's stamp ends the times).
-    `of` is the shortest response time of any contestant there at the same percentile."""
+    `shortest_ns` (in an export `of`) is the shortest response time of any contestant there at the same percentile."""
 
     level: Name
     percentile: Literal["p50", "p99"]
     send_ns: float
     receive_ns: float | None
-    of: float
+    shortest_ns: float = msgspec.field(name="of")
 
     @property
     def share(self) -> float:
-        return (self.send_ns + (self.receive_ns or 0.0)) / self.of if self.of else 0.0
+        return (self.send_ns + (self.receive_ns or 0.0)) / self.shortest_ns if self.shortest_ns else 0.0
 
 
 class Score(msgspec.Struct, frozen=True):
@@ -197,20 +197,21 @@ EndReason = Literal["precise", "alone", "unfinished", "blocks", "time"]
 class EndOfBlocks(msgspec.Struct, frozen=True):
     """The end of the blocks of a scenario that asks for a precision (stopping.py). `requested` (in an export
     `asked`) and `widest` are half widths of the 95% interval of a ratio, relative to its middle. `widest` is that of
-    the comparison `of`; None where nothing is compared."""
+    the comparison `pair` (in an export `of`); None where nothing is compared."""
 
     why: EndReason
     blocks: int
     requested: float = msgspec.field(name="asked")
     widest: float | None
-    of: tuple[Name, Name]
+    pair: tuple[Name, Name] = msgspec.field(name="of")
     time_budget_s: float | None
 
 
 class Within(msgspec.Struct, frozen=True):
-    """The contestants of a language on a ground that no other of it is proven better than, out of `of`."""
+    """The contestants of a language on a ground that no other of it is proven better than, out of `total` (in an export
+    `of`)."""
 
     language: Name
     unbeaten: tuple[Name, ...]
-    of: int
+    total: int = msgspec.field(name="of")
     ground: int = 0

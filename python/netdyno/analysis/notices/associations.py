@@ -86,7 +86,7 @@ def _collect_figures(ranked: Sequence[TrialWithLoad]) -> Figures:
     figures: dict[str, dict[str, dict[stats.BlockLevel, float]]] = {name: {} for name in counters}
     for trial, load in ranked:
         for name in counters:
-            figure = METRICS[name].of(trial, load)
+            figure = METRICS[name].value(trial, load)
             if figure is not None:
                 figures[name].setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
     return figures

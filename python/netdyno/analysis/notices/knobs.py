@@ -48,7 +48,7 @@ def _judge_knob(knob: str, at: str, levels: dict[str, str], family: Sequence[Com
     worse = tuple(comparison for comparison in to_later.values() if comparison is not None and comparison.different)
     return Knob(
         knob=knob,
-        at=at,
+        other_levels=at,
         levels=levels,
         enough=enough,
         gain=None if enough == names[0] else find_comparison(enough, names[0], between),

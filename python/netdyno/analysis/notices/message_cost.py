@@ -35,7 +35,7 @@ def _make_row(
     name: str, key: str, label: str, traced: Traced | None, trials: Sequence[tuple[Trial, LoadResult]], seed: int
 ) -> Work:
     def mean_over_trials(metric: str) -> Estimate | None:
-        figures = [figure for trial, load in trials if (figure := METRICS[metric].of(trial, load)) is not None]
+        figures = [figure for trial, load in trials if (figure := METRICS[metric].value(trial, load)) is not None]
         return cells.divide_sums(figures, [1.0] * len(figures), seed) if figures else None
 
     return Work(

@@ -26,7 +26,7 @@ class ScalingPoint(msgspec.Struct, frozen=True):
     """A point of a contestant's scaling: the contestant, its other levels, the knob (empty for cores), the number."""
 
     contestant: Name
-    at: Name
+    other_levels: Name
     knob: Name
     number: int
 
@@ -52,9 +52,9 @@ def _collect_throughputs(part: ScenarioTrials) -> dict[tuple[str, str, str], tup
     limited: dict[tuple[str, str, str], set[int]] = {}
     siblings = _find_places(part)
     for trial, load in part.ranked:
-        figure = METRICS["throughput"].of(trial, load)
+        figure = METRICS["throughput"].value(trial, load)
         for point in (*_find_cores(part, trial), *siblings.get(trial.contestant, ())):
-            key = point.contestant, ", ".join(filter(None, (point.at, _describe_levels(trial)))), point.knob
+            key = point.contestant, ", ".join(filter(None, (point.other_levels, _describe_levels(trial)))), point.knob
             if figure:
                 throughputs.setdefault(key, {}).setdefault(point.number, {})[trial.block] = figure
             if level_key(trial.levels) in saturated:
@@ -115,7 +115,7 @@ def _describe_scaling(
     losses = {block: fit_gunther(ratios) for block, ratios in blocks.items()} if len(exact) > 1 else {}
     return Scaling(
         contestant=contestant,
-        at=at,
+        other_levels=at,
         speedups=speedups,
         serial=average_blocks(serial, geometric=False),
         contention=average_blocks({block: loss.contention for block, loss in losses.items()}, geometric=False),

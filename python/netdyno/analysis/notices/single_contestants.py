@@ -91,7 +91,7 @@ def find_noted(trials: Iterable[Trial]) -> tuple[Noted, ...]:
             contestant=name,
             audit=audit,
             trials=len(found),
-            of=sum(trial.contestant == name for trial in run),
+            total=sum(trial.contestant == name for trial in run),
             detail=max(sorted(set(found)), key=found.count),
         )
         for (name, audit), found in sorted(details.items())
@@ -140,7 +140,7 @@ def find_unread(part: ScenarioTrials, levels: Sequence[LevelInfo]) -> tuple[Unre
 
 def _summarise(contestant: str, level: str, trials: Sequence[TrialWithLoad]) -> Unread:
     finished, written, ended = (
-        [figure for trial in trials if (figure := METRICS[name].of(*trial)) is not None]
+        [figure for trial in trials if (figure := METRICS[name].value(*trial)) is not None]
         for name in ("finished", "written", "server-ended")
     )
     return Unread(

@@ -245,7 +245,7 @@ def _compute_error_bar(
         else median(getattr(lag, percentile) for lag in received)
         if received
         else None,
-        of=min(
+        shortest_ns=min(
             median(getattr(load.latency.response_ns, percentile) for load in contestant_loads)
             for contestant_loads in by_name.values()
         ),

@@ -23,7 +23,7 @@ def collect_metric(ranked: Sequence[TrialWithLoad], metric: str) -> dict[str, Sa
     """Return the figures of a metric that each trial has by itself."""
     by_name: dict[str, dict[BlockLevel, float]] = {}
     for trial, load in ranked:
-        figure = METRICS[metric].of(trial, load)
+        figure = METRICS[metric].value(trial, load)
         if figure is not None and figure > 0:
             by_name.setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
     return {name: by_name[name] for name in sorted(by_name)}

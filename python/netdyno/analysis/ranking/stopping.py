@@ -59,7 +59,7 @@ def find_ending(part: ScenarioTrials, *, finished: bool, time_budget_s: float | 
         blocks=part.blocks,
         requested=goal,
         widest=widths.get(names),
-        of=names,
+        pair=names,
         time_budget_s=time_budget_s,
     )
 

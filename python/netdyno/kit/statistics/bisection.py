@@ -74,27 +74,29 @@ def bisect(
     points = [_compute_point(place, contrasts.get(place, {}), share) for place in places]
     decided = [point for point in points if point.side]
     brackets = [
-        [point for point in points if left.at <= point.at <= right.at]
+        [point for point in points if left.place <= point.place <= right.place]
         for left, right in pairwise(decided)
         if left.side != right.side
     ]
     crossings = tuple(_find_crossing(bracket) for bracket in brackets)
     alike = len(decided) == len(points) and not crossings
-    waiting = [point for point in points if not _is_over(point, tried.get(point.at, 0), bounds)]
+    waiting = [point for point in points if not _is_over(point, tried.get(point.place, 0), bounds)]
     needed = {
-        point.at: _estimate_needed_blocks(contrasts.get(point.at, {}), share) for point in points if not point.side
+        point.place: _estimate_needed_blocks(contrasts.get(point.place, {}), share)
+        for point in points
+        if not point.side
     }
     next_levels = [
-        point.at
+        point.place
         for point in waiting
-        if tried.get(point.at, 0) < PATIENCE or (needed[point.at] or math.inf) <= bounds.most
+        if tried.get(point.place, 0) < PATIENCE or (needed[point.place] or math.inf) <= bounds.most
     ]
     if not next_levels and len(points) < bounds.levels:
         further = _find_middles(brackets, bounds, between) if crossings else _find_inner_levels(places, bounds, between)
         next_levels = further[: bounds.levels - len(points)]
     if not next_levels:
         wide = [bracket for bracket in brackets if not _is_narrow(bracket, bounds, between)]
-        next_levels = [point.at for point in waiting if not crossings or any(point in bracket for bracket in wide)]
+        next_levels = [point.place for point in waiting if not crossings or any(point in bracket for bracket in wide)]
     return Bisection(
         Flips("flip" if crossings else "none" if alike and not next_levels else "open", tuple(points), crossings),
         tuple(next_levels),
@@ -127,7 +129,7 @@ def _find_crossing(bracket: Sequence[LevelContrast]) -> Crossing:
     measured = [point for point in bracket if point.blocks]
     rising = last.side > 0
     place = zero(measured, rising=rising, log=True)
-    return Crossing(first.at, last.at, place, Interval(first.at, last.at), rising)
+    return Crossing(first.place, last.place, place, Interval(first.place, last.place), rising)
 
 
 def _find_inner_levels(places: Sequence[float], bounds: Bounds, between: Between) -> list[float]:
@@ -149,14 +151,14 @@ def _find_gap(bracket: Sequence[LevelContrast], bounds: Bounds, between: Between
     lies near the crossing: then the wider of the two gaps beside such levels is next."""
     if _is_narrow(bracket, bounds, between):
         return None
-    ends = [(bracket[0].at, bracket[1].at), (bracket[-2].at, bracket[-1].at)]
+    ends = [(bracket[0].place, bracket[1].place), (bracket[-2].place, bracket[-1].place)]
     low, high = max(ends, key=lambda gap: gap[1] / gap[0])
     least = bounds.within if len(bracket) == len(("one", "other")) else math.sqrt(bounds.within)
     return (low, high) if high / low > least else None
 
 
 def _is_narrow(bracket: Sequence[LevelContrast], bounds: Bounds, between: Between) -> bool:
-    low, high = bracket[0].at, bracket[-1].at
+    low, high = bracket[0].place, bracket[-1].place
     return high / low <= bounds.within or between(low, high) is None
 
 

@@ -28,7 +28,7 @@ class LevelContrast(msgspec.Struct, frozen=True):
     """One level: the mean contrast over `blocks`, its interval (corrected for all levels), and the side that is proven
     greater."""
 
-    at: float
+    place: float
     blocks: int
     mean: float
     interval: Interval | None
@@ -37,11 +37,11 @@ class LevelContrast(msgspec.Struct, frozen=True):
 
 class Crossing(msgspec.Struct, frozen=True):
     """A change between two levels, `before` and `after`, at which different sides are proven greater. The mean crosses
-    0 at `at`."""
+    0 at `place`."""
 
     before: float
     after: float
-    at: float
+    place: float
     interval: Interval
     rising: bool
     """Whether the change goes from the second being greater to the first."""
@@ -66,7 +66,9 @@ def flips(contrasts: LevelContrasts, *, log: bool, significance: float = stats.S
     points = tuple(_compute_point(place, contrasts[place], significance / len(places)) for place in places)
     decided = [point for point in points if point.side]
     crossings = tuple(
-        _find_crossing([point for point in points if left.at <= point.at <= right.at], contrasts, significance, log=log)
+        _find_crossing(
+            [point for point in points if left.place <= point.place <= right.place], contrasts, significance, log=log
+        )
         for left, right in pairwise(decided)
         if left.side != right.side
     )
@@ -74,7 +76,7 @@ def flips(contrasts: LevelContrasts, *, log: bool, significance: float = stats.S
         return Flips("flip", points, crossings)
     alike = len(decided) == len(points) > 1
     doubts = any(
-        _find_doubtful(left.at, right.at, contrasts, significance, log=log) for left, right in pairwise(points)
+        _find_doubtful(left.place, right.place, contrasts, significance, log=log) for left, right in pairwise(points)
     )
     return Flips("none" if alike and not doubts else "open", points, ())
 
@@ -97,12 +99,12 @@ def _find_crossing(
     doubtful = [
         place
         for left, right in pairwise(points)
-        for place in _find_doubtful(left.at, right.at, contrasts, significance, log=log)
+        for place in _find_doubtful(left.place, right.place, contrasts, significance, log=log)
     ]
     first, last = points[0], points[-1]
     place = zero(points, rising=last.side > 0, log=log)
     ends = (min([*doubtful, place]), max([*doubtful, place]))
-    return Crossing(first.at, last.at, place, Interval(*ends), last.side > 0)
+    return Crossing(first.place, last.place, place, Interval(*ends), last.side > 0)
 
 
 def zero(points: Sequence[LevelContrast], *, rising: bool, log: bool) -> float:
@@ -121,7 +123,7 @@ def zero(points: Sequence[LevelContrast], *, rising: bool, log: bool) -> float:
                 )
             ]
     means = [mean for mean, count in pools for _ in range(count)]
-    places = [_to_axis(point.at, log=log) for point in points]
+    places = [_to_axis(point.place, log=log) for point in points]
     for (place, mean), (next_place, next_mean) in pairwise(zip(places, means, strict=True)):
         if mean <= 0 < next_mean:
             return _from_axis(place + (next_place - place) * -mean / (next_mean - mean), log=log)

@@ -195,8 +195,8 @@ def populations(load: LoadResult) -> Iterator[FigureLimit]:
         None: None,
     }
     for fault in load.replies.faults:
-        if (most := totals[fault.of]) is not None:
-            yield FigureLimit(f"{fault.of} with the fault {fault.what!r}, of all", fault.count, most)
+        if (most := totals[fault.counted]) is not None:
+            yield FigureLimit(f"{fault.counted} with the fault {fault.what!r}, of all", fault.count, most)
     if load.replies.statuses:
         difference = abs(sum(load.replies.statuses.values()) - arrived)
         yield FigureLimit("replies by their statuses, off from those that came", difference, 0)

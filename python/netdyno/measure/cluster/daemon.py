@@ -162,7 +162,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
         except TimeoutError:
             return msgspec.json.encode(NotDone(why="it is busy with another run"))
         try:
-            await self.netdyno_transfers.over()
+            await self.netdyno_transfers.await_end()
             return await self._run_helper(channel, request)
         except HelperError as error:
             return msgspec.json.encode(NotDone(why=str(error)))
@@ -237,7 +237,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
         channel = Channel(comm)
         beating = asyncio.create_task(channel.send_heartbeats())
         try:
-            await self.netdyno_transfers.over()
+            await self.netdyno_transfers.await_end()
             # Not a folder of the helper, which may be ended at any moment.
             with tempfile.TemporaryDirectory(
                 dir=self.local_directory, prefix="load-", ignore_cleanup_errors=True

@@ -65,7 +65,7 @@ class Transfers:
             if self._count == 0:
                 self._over.set()
 
-    async def over(self) -> None:
+    async def await_end(self) -> None:
         await self._over.wait()
 
 

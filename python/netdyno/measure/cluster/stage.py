@@ -100,7 +100,7 @@ class Stage:
     ) -> str:
         """Return why a cell cannot run on these hosts; empty when it can."""
         return plan.explain_skip(contestant, scenario, levels, clients) or network.find_obstacle(
-            transports.of(contestant), settings(scenario, levels), self._between
+            transports.find_transport(contestant), settings(scenario, levels), self._between
         )
 
     def set_up(self, setup: RunSetup, folder: Path) -> tuple[TrialContext, Environment]:

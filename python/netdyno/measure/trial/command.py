@@ -60,7 +60,7 @@ def build_listen_url(contestant: Contestant, address: str) -> str:
     """Return the URL at which a contestant must listen on an address; of a running server, its own."""
     if contestant.own is not None and contestant.own.address:
         return contestant.own.address
-    return transports.of(contestant).to_url(address)
+    return transports.find_transport(contestant).to_url(address)
 
 
 def may_reconnect(contestant: Contestant, settings: Settings) -> bool:

@@ -27,7 +27,7 @@ from netdyno.measure.trial.traced import TracedWindow
 from netdyno.model.contestant import Contestant, stands_already
 from netdyno.model.options import Settings
 from netdyno.model.profile import Profile, Runtime
-from netdyno.model.transports import of as transport_of
+from netdyno.model.transports import find_transport
 from netdyno.question.plan import Cell
 
 SAMPLES = 1000
@@ -101,7 +101,7 @@ def _observe(
     server = None
     try:
         with make_network(
-            transport_of(task.contestant), task.settings, context.pinning, log, seed=context.seed
+            find_transport(task.contestant), task.settings, context.pinning, log, seed=context.seed
         ) as network:
             server = _record(task, events, tool, context, log, data, network)
         records = perf.parse_events(perf.read_script(tool, data, log))

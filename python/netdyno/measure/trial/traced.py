@@ -28,7 +28,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import middle
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings
-from netdyno.model.transports import of as transport_of
+from netdyno.model.transports import find_transport
 from netdyno.model.trial import Trace, Traced
 from netdyno.question import plan
 from netdyno.question.plan import Cell, ContestantsByName
@@ -152,7 +152,12 @@ def _run(
     try:
         with (
             make_network(
-                transport_of(contestant), load_settings, context.pinning, log, seed=context.seed, given=context.network
+                find_transport(contestant),
+                load_settings,
+                context.pinning,
+                log,
+                seed=context.seed,
+                given=context.network,
             ) as network,
             start_backend(load_settings, network, context, log) as backend,
             log.section(

@@ -89,7 +89,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, context: T
     try:
         if reason := context.bad_links.get(cell_settings.link_words):
             raise NoNetworkError(reason)
-        transport, seed = transports.of(contestant), derive_seed(cell, context)
+        transport, seed = transports.find_transport(contestant), derive_seed(cell, context)
         with make_network(transport, cell_settings, context.pinning, log, seed=seed, given=context.network) as network:
             measured = (measure_writes if cell_settings.is_write_only else _measure)(prepared, network)
     except (NoNetworkError, NoControlGroupError, NoBackendError) as missing:
@@ -244,7 +244,7 @@ def watch_server(
         prepared.settings,
         network.counters,
         endpoint=ready.endpoint if ready.observed else "",
-        datagrams=transports.of(contestant).datagrams,
+        datagrams=transports.find_transport(contestant).datagrams,
         is_new=not is_found,
         is_lost=is_lost,
         group=group,

@@ -138,7 +138,7 @@ def needs_closed_loop(scenario: Scenario, settings: Settings, contestant: Contes
         and not settings.may_change_state
         and not scenario.measures_start
         and "memory" not in (scenario.metric, *scenario.then_by)
-        and not transports.of(contestant).messages
+        and not transports.find_transport(contestant).messages
         and not stands_already(contestant)
         and not context.is_load_elsewhere
         and _is_faster_closed(settings)
@@ -189,7 +189,7 @@ def _measure_alone(kind: CellKind, scenario: Scenario, contestant: Contestant, c
     path = log_path(cell)
     log = TrialLog(context.folder / path.with_name(f"warm-up-{path.name[len(BEFORE_ALL) :]}"))
     try:
-        transport = transports.of(contestant)
+        transport = transports.find_transport(contestant)
         with make_network(
             transport, load_settings, context.pinning, log, seed=context.seed, given=context.network
         ) as network:

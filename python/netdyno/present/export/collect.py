@@ -80,7 +80,7 @@ def make_figure(value: float, interval: Interval | None) -> FigureEntry:
 
 def _convert_trial(measured: trial.Trial) -> TrialEntry:
     load = measured.load
-    values = {name: metric.of(measured, load) for name, metric in METRICS.items()} if load is not None else {}
+    values = {name: metric.value(measured, load) for name, metric in METRICS.items()} if load is not None else {}
     return TrialEntry(
         question=measured.scenario,
         contestant=measured.contestant,

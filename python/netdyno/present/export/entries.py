@@ -111,7 +111,7 @@ class CompanyEntry(Frozen):
 
     label: Quoted
     trials: int
-    of: int
+    total: int = msgspec.field(name="of")
     neighbours: tuple[Neighbour, ...]
 
 
@@ -238,7 +238,7 @@ class CrossingEntry(Frozen):
 
     below: Name
     above: Name
-    at: float
+    place: float = msgspec.field(name="at")
     interval: Interval
     proven_at: tuple[float, float] = msgspec.field(name="told_at")
 
@@ -247,7 +247,7 @@ class FlipLevelEntry(Frozen):
     """A level of a flip: the `ratio` by which the first is better, and the `better` one where that is proven.
     `needed`: the blocks that would show it; null: it is proven, or none suffice."""
 
-    at: float
+    place: float = msgspec.field(name="at")
     ratio: float | None
     interval: Interval | None
     better: Name | None

@@ -135,13 +135,13 @@ def _list_flip(flip: FlipEntry) -> Iterator[TableRow]:
     about = {"question": flip.question, "metric": flip.metric, "contestant": flip.first, "against": flip.second}
     place = {"table": "flip", **about, "level": flip.factor, "status": flip.verdict}
     for crossing in flip.crossings:
-        value = {"value": crossing.at, **_fill_ends(crossing.interval)}
+        value = {"value": crossing.place, **_fill_ends(crossing.interval)}
         yield {**place, **value, "unit": flip.unit, "text": flip.sentence}
     if not flip.crossings:
         yield {**place, "unit": flip.unit, "text": flip.sentence}
     for level in flip.levels:
         ratio = {"unit": "ratio", "value": level.ratio, **_fill_ends(level.interval), "count": level.blocks}
-        key = f"{flip.factor}={level.at:g}"
+        key = f"{flip.factor}={level.place:g}"
         yield {"table": "flip level", **about, **ratio, "level": key, "status": level.better or "open"}
 
 

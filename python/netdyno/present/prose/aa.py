@@ -14,10 +14,10 @@ def describe_control(control: Control) -> str:
     if control.none is not None:
         return f"No A/A control: {_explain_absence(control)}."
     head = "A/A control, each server against itself: of "
-    if not control.single.of:
+    if not control.single.total:
         return f"{head}{quantities.plural(len(control.comparisons), 'comparison')} none had enough blocks to be judged."
-    unjudged = len(control.comparisons) - control.single.of
-    head += quantities.plural(control.single.of, "comparison")
+    unjudged = len(control.comparisons) - control.single.total
+    head += quantities.plural(control.single.total, "comparison")
     head += f" ({unjudged} more had too few blocks)" if unjudged else ""
     ranked = f"{control.different.count} falsely differ by the ranking's method ({_describe_rate(control.different)})"
     single = (
@@ -48,16 +48,16 @@ def name_place(comparison: AA) -> str:
 
 def summarise_control(control: Control) -> str:
     """Describe the result in a few words, for the top of a page."""
-    if not control.single.of:
+    if not control.single.total:
         return "No A/A control" if control.none else "No A/A comparison could be judged"
-    return f"A/A control: {control.different.count} of {control.different.of} different"
+    return f"A/A control: {control.different.count} of {control.different.total} different"
 
 
 def _describe_rate(rate: FalseDifferenceRate) -> str:
     """Describe a rate with its exact interval and its denominator."""
     interval = rate.interval()
     return (
-        f"{quantities.share(rate.share)} of {rate.of}, 95% interval {quantities.share(interval.low)} to "
+        f"{quantities.share(rate.share)} of {rate.total}, 95% interval {quantities.share(interval.low)} to "
         f"{quantities.share(interval.high)}"
     )
 

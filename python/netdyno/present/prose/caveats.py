@@ -81,8 +81,8 @@ def _explain_bounds(findings: ScenarioFindings) -> list[str]:
             parts.append(f"it read replies {quantities.duration(bar.receive_ns)} after they had arrived")
         reasons.append(
             f"At {labels[bar.level]} the generator's own delay is {bar.share:.0%} of the shortest {bar.percentile} "
-            f"({quantities.duration(bar.of)}): {', and '.join(parts)}. So these response times are 'at most', and the "
-            "ratios between servers may be larger."
+            f"({quantities.duration(bar.shortest_ns)}): {', and '.join(parts)}. "
+            "So these response times are 'at most', and the ratios between servers may be larger."
         )
     return reasons
 

@@ -24,14 +24,15 @@ def list_caveats(company: Company | None) -> tuple[str, ...]:
     """All that a reader must know before quoting a figure; empty where the machine was the run's own."""
     if company is None:
         return ()
-    trials = f"{company.trials} of " if company.trials < company.of else ""
+    trials = f"{company.trials} of " if company.trials < company.total else ""
     stopped = (
         " A contestant that used more CPU was stopped for longer."
         if any(program.quota_cores for program in company.neighbours)
         else ""
     )
     text = (
-        f"{MARK} Measured {label(company)} ({trials}{quantities.plural(company.of, 'trial')}): figures and comparisons "
+        f"{MARK} Measured {label(company)} "
+        f"({trials}{quantities.plural(company.total, 'trial')}): figures and comparisons "
         f"are those of servers there, and may differ on an idle machine.{stopped}"
     )
     return (text,)

@@ -29,7 +29,7 @@ def describe_fault(problem: Fault) -> str:
     detail = quantities.shortened(problem.detail, LONGEST_DETAIL)
     return (
         f"{WORDS.get(problem.kind, problem.kind)} in {problem.trials} of "
-        f"{quantities.plural(problem.of, 'trial')}: {detail}"
+        f"{quantities.plural(problem.total, 'trial')}: {detail}"
     )
 
 

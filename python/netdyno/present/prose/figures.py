@@ -28,7 +28,7 @@ def name_of(coordinate: str, value: type_level, unsafe: Collection[str] = ()) ->
 
 def name_panel(panel: ChartPanel) -> str:
     """The title of a panel; empty where a figure has a single one."""
-    return ", ".join(name_of(name, value, panel.unsafe) for name, value in panel.at.items())
+    return ", ".join(name_of(name, value, panel.unsafe) for name, value in panel.coordinates.items())
 
 
 def explain_missing(spot: Spot) -> str:
@@ -65,6 +65,7 @@ def _describe_gap(contestant: str, why: str, spots: Sequence[Spot], cells: int) 
     if len(spots) > MOST_PLACES:
         return f"{contestant}: {len(spots)} of {cells} cells {why}"
     places = [
-        ", ".join(name_of(name, value) for name, value in spot.at.items() if name != CONTESTANT) for spot in spots
+        ", ".join(name_of(name, value) for name, value in spot.coordinates.items() if name != CONTESTANT)
+        for spot in spots
     ]
     return f"{contestant}: {why} at {'; '.join(places)}"

@@ -39,9 +39,9 @@ def _describe_answer(comparison: FlipFound) -> str:
         ) + _explain_wide_interval(comparison)
     points = comparison.flips.points
     if len(points) == 1:
-        where = _name_level(comparison, points[0].at)
+        where = _name_level(comparison, points[0].place)
         return f"both were measured at one level only ({where}), where no flip can be seen: {_list_better(comparison)}"
-    ends = name_span(comparison, points[0].at, points[-1].at)
+    ends = name_span(comparison, points[0].place, points[-1].place)
     if comparison.flips.verdict == "none":
         better = comparison.first if points[0].side > 0 else comparison.second
         levels = quantities.plural(len(points), "level")
@@ -55,7 +55,7 @@ def _describe_crossing(comparison: FlipFound, crossing: Crossing) -> str:
     below, above = (comparison.second, comparison.first) if crossing.rising else (comparison.first, comparison.second)
     between = name_span(comparison, crossing.interval.low, crossing.interval.high)
     return f"the winner changes from {below} to {above} between {between} (95% interval), at about " + format_place(
-        comparison, crossing.at
+        comparison, crossing.place
     )
 
 
@@ -66,7 +66,7 @@ def _explain_wide_interval(comparison: FlipFound) -> str:
     wider = f"the interval is wider than the requested ratio of {comparison.pursuit.within:g}, because"
     if comparison.pursuit.next_levels:
         return f"; {wider} the run ended before"
-    undecided = [point.at for point in comparison.flips.points if not point.side]
+    undecided = [point.place for point in comparison.flips.points if not point.side]
     if not undecided:
         return f"; {wider} the search ended after {quantities.plural(len(comparison.flips.points), 'level')}"
     return f"; {wider} neither is proven better at {_list_places(comparison, undecided)}"
@@ -76,10 +76,10 @@ def _list_better(comparison: FlipFound) -> str:
     """Say which is better at which levels, as far as it is known."""
     parts = []
     for side, name in ((1, comparison.first), (-1, comparison.second)):
-        if places := [point.at for point in comparison.flips.points if point.side == side]:
+        if places := [point.place for point in comparison.flips.points if point.side == side]:
             parts.append(f"{name} is better at {_list_places(comparison, places)}")
     open_points = [point for point in comparison.flips.points if not point.side]
-    open_levels = [point.at for point in open_points]
+    open_levels = [point.place for point in open_points]
     text = "; ".join(parts)
     if not open_levels and len(comparison.flips.points) == 1:
         return text
@@ -102,7 +102,7 @@ def _describe_bound(comparison: FlipFound, points: Sequence[LevelContrast]) -> s
     """Return how large a difference can be where none is proven: nearly even is an answer, too. Where the generator was
     at its limit, this is unknown."""
     ends = [max(abs(point.interval.low), abs(point.interval.high)) for point in points if point.interval]
-    if len(ends) < len(points) or any(point.at in comparison.bounded for point in points):
+    if len(ends) < len(points) or any(point.place in comparison.bounded for point in points):
         return ""
     return f": the difference is at most {quantities.share(math.expm1(max(ends)))}"
 
@@ -121,7 +121,9 @@ def find_opponent(comparison: FlipFound, name: str) -> str:
 
 def _list_without_trials(comparison: FlipFound) -> str:
     """List the planned levels without a valid trial of both."""
-    silent = [point.at for point in comparison.flips.points if not point.blocks and point.at not in comparison.uneven]
+    silent = [
+        point.place for point in comparison.flips.points if not point.blocks and point.place not in comparison.uneven
+    ]
     return f"; at {_list_places(comparison, silent)} no block has a valid trial of both" if silent else ""
 
 
@@ -201,7 +203,7 @@ def list_rows(comparison: FlipFound) -> list[tuple[str, ...]]:
         interval = point.interval
         interval_text = "" if interval is None else f"{format_change(interval.low)} to {format_change(interval.high)}"
         mean = "" if math.isnan(point.mean) else format_change(point.mean)
-        table.append((format_place(comparison, point.at), mean, interval_text, side, str(point.blocks)))
+        table.append((format_place(comparison, point.place), mean, interval_text, side, str(point.blocks)))
     return table
 
 

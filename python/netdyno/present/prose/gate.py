@@ -75,8 +75,8 @@ def describe_line(line: GatedMetric) -> str:
 def describe_faults(counts: Faults) -> str:
     """Count the faults of both servers; a busy machine causes faults in both."""
     return (
-        f"{counts.scenario}: of {plural(counts.of, 'block')}, the old server had a fault in {counts.before} and the "
-        f"new server in {counts.after}"
+        f"{counts.scenario}: of {plural(counts.blocks, 'block')}, the old server had a fault in {counts.before} and "
+        f"the new server in {counts.after}"
     )
 
 

@@ -18,7 +18,7 @@ def describe_knobs(findings: ScenarioFindings) -> tuple[str, ...]:
 
 
 def _describe_knob(knob: Knob, title: str) -> str:
-    at = f" (at {knob.at})" if knob.at else ""
+    at = f" (at {knob.other_levels})" if knob.other_levels else ""
     if not knob.enough:
         return f"{knob.knob}{at}: too few blocks compare its levels."
     head = f"{knob.knob} = {knob.levels[knob.enough]}{at}"

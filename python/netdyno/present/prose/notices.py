@@ -80,7 +80,7 @@ NOTE_WORDS = {
 def describe_noted(findings: ScenarioFindings) -> list[str]:
     """Return a sentence for each note."""
     return [
-        f"{note.contestant} {NOTE_WORDS[note.audit]} in {note.trials} of {quantities.plural(note.of, 'trial')}: "
+        f"{note.contestant} {NOTE_WORDS[note.audit]} in {note.trials} of {quantities.plural(note.total, 'trial')}: "
         f"{note.detail}."
         for note in findings.noted
     ]
@@ -89,7 +89,7 @@ def describe_noted(findings: ScenarioFindings) -> list[str]:
 def describe_uneven_threads(findings: ScenarioFindings) -> tuple[str, ...]:
     """Return a sentence for every contestant that was measured so."""
     return tuple(
-        f"In {server.trials} of {quantities.plural(server.of, 'trial')} one thread of {server.contestant} had more "
+        f"In {server.trials} of {quantities.plural(server.total, 'trial')} one thread of {server.contestant} had more "
         f"than {UNEVEN:g} times its even share of the connections (at worst {server.most} of {server.connections} on "
         f"{server.threads} threads, at {server.level}). Such figures show chance as much as the model; more "
         "connections spread more evenly."
@@ -107,7 +107,7 @@ def describe_reconnects(findings: ScenarioFindings) -> tuple[str, ...]:
 
 
 def _describe_reconnected(server: Reconnected) -> str:
-    trials = quantities.plural(server.of, "trial")
+    trials = quantities.plural(server.total, "trial")
     replies, closed = server.replies / server.closed, quantities.plural(server.closed, "connection")
     often = (
         f"closed each of {closed} after one reply"

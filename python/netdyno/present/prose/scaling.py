@@ -31,7 +31,7 @@ def list_caveats(findings: ScenarioFindings) -> tuple[str, ...]:
 
 
 def _describe_scaling(scaling: Scaling) -> str:
-    at = f" at {scaling.at}" if scaling.at else ""
+    at = f" at {scaling.other_levels}" if scaling.other_levels else ""
     speedups = quantities.listed(
         [f"{format_speedup(speedup)} {_name_place(scaling, speedup)}" for speedup in scaling.speedups]
     )

@@ -34,7 +34,7 @@ def _describe_width(ending: EndOfBlocks) -> str:
     if ending.widest is None:
         return f" ({requested})"
     widest = f"±{quantities.share(float(f'{ending.widest:.2g}'))}" if math.isfinite(ending.widest) else "none yet"
-    return f" (widest interval {widest}, {' against '.join(ending.of)}; {requested})"
+    return f" (widest interval {widest}, {' against '.join(ending.pair)}; {requested})"
 
 
 def explain_undecided_claim(judged: JudgedClaim, scenarios: Sequence[ScenarioFindings]) -> tuple[str, ...]:

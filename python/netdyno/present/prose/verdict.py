@@ -202,7 +202,7 @@ class Speech:
 def _describe_neighbours(neighbours: Company | None) -> str:
     if neighbours is None:
         return ""
-    return f", {'partly ' if neighbours.trials < neighbours.of else ''}{company.label(neighbours)}"
+    return f", {'partly ' if neighbours.trials < neighbours.total else ''}{company.label(neighbours)}"
 
 
 def _describe_eligible(findings: ScenarioFindings, decision: Decision) -> str:

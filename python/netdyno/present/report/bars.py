@@ -29,7 +29,9 @@ LABEL_OF_BAR = 0.22
 
 def draw_bars(chart: Chart, chart_panel: ChartPanel, styles: Styles, name: str) -> Panel:
     """Draw horizontal bars, those of one place of the axis together: names and figures have room beside them."""
-    groups = [[spot for spot in chart_panel.spots if spot.at[chart.figure.along] == value] for value in chart.along]
+    groups = [
+        [spot for spot in chart_panel.spots if spot.coordinates[chart.figure.along] == value] for value in chart.along
+    ]
     groups = [group for group in groups if group]
     count = sum(map(len, groups))
     with open_panel(AXIS_INCHES + BAR_INCHES * count + GROUP_INCHES * len(groups)) as axes:
@@ -40,7 +42,10 @@ def draw_bars(chart: Chart, chart_panel: ChartPanel, styles: Styles, name: str) 
             ticks.append(row + (len(group) - 1) / 2)
             row += len(group) + GROUP_INCHES / BAR_INCHES
         axes.set_ylim(row - GROUP_INCHES / BAR_INCHES - 0.35, -0.65)
-        names = [figures.name_of(chart.figure.along, group[0].at[chart.figure.along], chart.unsafe) for group in groups]
+        names = [
+            figures.name_of(chart.figure.along, group[0].coordinates[chart.figure.along], chart.unsafe)
+            for group in groups
+        ]
         axes.set_yticks(ticks, names)
         axes.tick_params(axis="y", length=0, labelcolor=theme.INK)
         axes.spines["left"].set_visible(chart.figure.log is False)
@@ -50,7 +55,7 @@ def draw_bars(chart: Chart, chart_panel: ChartPanel, styles: Styles, name: str) 
 
 def _draw_bar(axes: Axes, row: float, chart: Chart, chart_panel: ChartPanel, spot: Spot, styles: Styles) -> None:
     style, number = choose_style(chart, spot, styles)
-    published = next((figure.value for figure in chart_panel.published if figure.at == spot.at), None)
+    published = next((figure.value for figure in chart_panel.published if figure.at == spot.coordinates), None)
     estimate = spot.value
     if estimate is None or not is_drawable(estimate, log=chart.figure.log):
         text = figures.name_missing_status(spot) or METRICS[chart.figure.metric].speak(0.0)

@@ -168,7 +168,7 @@ def _tabulate_spots(chart: Chart) -> ReportTable:
         "trials",
     )
     rows = [_make_row(chart, spot, published, lossy=lossy) for spot in chart.spots]
-    measured = {tuple(spot.at.items()) for spot in chart.spots}
+    measured = {tuple(spot.coordinates.items()) for spot in chart.spots}
     only_published = [entry for place, entry in published.items() if place not in measured]
     return ReportTable(headings, (*rows, *(_make_published_row(chart, entry, lossy=lossy) for entry in only_published)))
 
@@ -177,7 +177,7 @@ def _make_row(
     chart: Chart, spot: Spot, published: Mapping[tuple[tuple[str, type_level], ...], Published], *, lossy: bool
 ) -> tuple[str, ...]:
     figure = chart.figure
-    names = [figures.name_of(name, spot.at[name], chart.unsafe) for name in figure.drawn]
+    names = [figures.name_of(name, spot.coordinates[name], chart.unsafe) for name in figure.drawn]
     metrics = [METRICS[name] for name in (figure.metric, *figure.below)]
     texts = [
         quantities.DASH
@@ -187,7 +187,7 @@ def _make_row(
     ]
     if spot.missing:
         texts[0] = figures.explain_missing(spot)
-    source_figure = published.get(tuple(spot.at.items()))
+    source_figure = published.get(tuple(spot.coordinates.items()))
     mark = f" {loss.MARK}" if spot.above else ""
     lost = make_cell(spot.lost, lambda share: f"{quantities.share(share)}{mark}")
     excluded = f", {spot.excluded} invalid or faulty" if spot.excluded else ""

@@ -45,11 +45,13 @@ def draw_curves(chart: Chart, chart_panel: ChartPanel, styles: Styles, name: str
         for number, (axes, metric) in enumerate(zip(rows, metrics, strict=True)):
             log = figure.log and number == 0
             _set_level_axis(axes, chart, last=axes is rows[-1])
-            limits = Extent.of(chart, number).limits(log=log)
+            limits = Extent.derive(chart, number).limits(log=log)
             if log:
                 axes.set_yscale("log")
             for value in chart.across:
-                line = [spot for spot in chart_panel.spots if not figure.across or spot.at[figure.across] == value]
+                line = [
+                    spot for spot in chart_panel.spots if not figure.across or spot.coordinates[figure.across] == value
+                ]
                 _draw_line(axes, chart, line, number, styles)
                 if number == 0 and line:
                     style = choose_style(chart, line[0], styles)[0]
@@ -91,7 +93,7 @@ def _draw_line(axes: Axes, chart: Chart, line: Sequence[Spot], number: int, styl
 
 def _split_at_gaps(chart: Chart, line: Sequence[Spot], is_drawn: Callable[[Spot], bool]) -> list[list[Spot]]:
     """Return the parts of a line between gaps: levels at which this line has no figure."""
-    by_level = {spot.at[chart.figure.along]: spot for spot in line if is_drawn(spot)}
+    by_level = {spot.coordinates[chart.figure.along]: spot for spot in line if is_drawn(spot)}
     parts: list[list[Spot]] = [[]]
     for level in chart.along:
         if level in by_level:
@@ -103,11 +105,11 @@ def _split_at_gaps(chart: Chart, line: Sequence[Spot], is_drawn: Callable[[Spot]
 
 def _shift_place(chart: Chart, spot: Spot, axes: Axes) -> float:
     """Return the place on x, a little beside those of the other lines, so that intervals stay readable."""
-    x = float(spot.at[chart.figure.along])
+    x = float(spot.coordinates[chart.figure.along])
     if not chart.figure.across or len(chart.along) == 1:
         return x
     levels = [float(value) for value in chart.along]
-    number = chart.across.index(spot.at[chart.figure.across])
+    number = chart.across.index(spot.coordinates[chart.figure.across])
     return spread_places(axes, levels, [x], number, len(chart.across))[0]
 
 

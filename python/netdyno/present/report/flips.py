@@ -65,7 +65,7 @@ def make_view(flip: FlipFound, styles: Styles, anchor: str) -> FlipView:
 
 def _list_rows(flip: FlipFound) -> Iterator[tuple[str, ...]]:
     for point, (place, better_by, interval, *others) in zip(flip.flips.points, prose.list_rows(flip), strict=True):
-        figures = (make_sortable(place, point.at), make_sortable(better_by, point.mean))
+        figures = (make_sortable(place, point.place), make_sortable(better_by, point.mean))
         yield (*figures, sort_by_low(interval, point.interval), *others)
 
 
@@ -78,7 +78,7 @@ def _describe_drawing(flip: FlipFound) -> str:
 
 def _draw_panel(flip: FlipFound, points: Sequence[LevelContrast], styles: Styles, name: str) -> Panel:
     with open_panel() as axes:
-        places = [point.at for point in points]
+        places = [point.place for point in points]
         set_level_ticks(axes, places, FACTOR_AXES.get(flip.factor, prose.name_factor(flip)), log=flip.log)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: prose.format_place(flip, float(f"{place:.6g}"))))
         axes.axhline(0, color=theme.INK, linewidth=0.9, zorder=1.5)
@@ -86,7 +86,7 @@ def _draw_panel(flip: FlipFound, points: Sequence[LevelContrast], styles: Styles
             axes.axvspan(
                 *_widen_band(crossing.interval.low, crossing.interval.high), color=theme.MUTED, alpha=0.2, lw=0
             )
-            axes.axvline(crossing.at, color=theme.MUTED, linestyle=(0, (3, 3)), linewidth=1)
+            axes.axvline(crossing.place, color=theme.MUTED, linestyle=(0, (3, 3)), linewidth=1)
         axes.plot(places, [point.mean for point in points], "-", color=theme.MUTED, linewidth=1, zorder=2)
         for point in points:
             _draw_mark(axes, point, *_choose_style(flip, point.side, styles))
@@ -122,9 +122,9 @@ def _choose_style(flip: FlipFound, side: Side, styles: Styles) -> tuple[str, str
 def _draw_mark(axes: Axes, point: LevelContrast, colour: str, marker: str) -> None:
     if point.interval is not None:
         ends = [point.interval.low, point.interval.high]
-        axes.plot([point.at, point.at], ends, "-", color=colour, linewidth=2.2, alpha=0.75, zorder=2.5)
+        axes.plot([point.place, point.place], ends, "-", color=colour, linewidth=2.2, alpha=0.75, zorder=2.5)
     full = "full" if point.side else "none"
-    axes.plot([point.at], [point.mean], marker=marker, fillstyle=full, color=colour, zorder=3)
+    axes.plot([point.place], [point.mean], marker=marker, fillstyle=full, color=colour, zorder=3)
 
 
 def _set_contrast_axis(axes: Axes, points: Sequence[LevelContrast]) -> None:
@@ -164,7 +164,7 @@ def _list_ends(point: LevelContrast) -> tuple[float, ...]:
 
 
 def _describe_panel(flip: FlipFound, points: Sequence[LevelContrast]) -> str:
-    where = [f"at {prose.format_place(flip, point.at)} {prose.format_change(point.mean)}" for point in points]
+    where = [f"at {prose.format_place(flip, point.place)} {prose.format_change(point.mean)}" for point in points]
     metric = METRICS[flip.metric].title
     return (
         f"{prose.describe_flip(flip)}. "

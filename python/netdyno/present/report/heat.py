@@ -74,7 +74,7 @@ def tabulate_surface(chart: Chart, chart_panel: ChartPanel, scale: ColourScale) 
     figure = chart.figure
     along, across = _list_values(chart, figure.along), _list_values(chart, figure.across)
     ringed = {_find_nearest_cell(published, figure, along, across): published for published in chart_panel.published}
-    by_place = {(spot.at[figure.along], spot.at[figure.across]): spot for spot in chart_panel.spots}
+    by_place = {(spot.coordinates[figure.along], spot.coordinates[figure.across]): spot for spot in chart_panel.spots}
     rows = [
         HeatRow(
             _format_value(figure.across, y),

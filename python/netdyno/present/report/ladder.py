@@ -22,9 +22,11 @@ def list_rungs(chart: Chart, chart_panel: ChartPanel) -> list[Spot]:
     """Return the spots to draw: the least figure first, then what only the source measured. The rest is named below."""
     drawn = [spot for spot in chart_panel.spots if is_drawable(spot.value, log=chart.figure.log)]
     published = {tuple(figure.at.items()): figure.value for figure in chart_panel.published}
-    only_published = [spot for spot in chart_panel.spots if spot not in drawn and tuple(spot.at.items()) in published]
+    only_published = [
+        spot for spot in chart_panel.spots if spot not in drawn and tuple(spot.coordinates.items()) in published
+    ]
     measured = sorted(drawn, key=lambda spot: spot.value.value if spot.value else math.inf)
-    return [*measured, *sorted(only_published, key=lambda spot: published[tuple(spot.at.items())])]
+    return [*measured, *sorted(only_published, key=lambda spot: published[tuple(spot.coordinates.items())])]
 
 
 def draw_ladder(chart: Chart, chart_panel: ChartPanel, styles: Styles, name: str) -> Panel:
@@ -50,7 +52,7 @@ def draw_ladder(chart: Chart, chart_panel: ChartPanel, styles: Styles, name: str
 
 
 def _find_published(chart_panel: ChartPanel, spot: Spot, row: float) -> tuple[list[float], list[float]]:
-    xs = [figure.value for figure in chart_panel.published if figure.at == spot.at]
+    xs = [figure.value for figure in chart_panel.published if figure.at == spot.coordinates]
     return xs, [row] * len(xs)
 
 
@@ -62,7 +64,7 @@ def _write_rung(axes: Axes, row: float, chart: Chart, spot: Spot, style: theme.C
             text, (x, row), (0, 8), ("axes fraction", "data"), "offset points", ha=align, color=colour, weight=weight
         )
 
-    write(figures.name_of(figure.along, spot.at[figure.along], chart.unsafe), 0, "left")
+    write(figures.name_of(figure.along, spot.coordinates[figure.along], chart.unsafe), 0, "left")
     if spot.value is None:
         write(figures.name_missing_status(spot), 1, "right", theme.MUTED)
         return

@@ -51,7 +51,7 @@ class Extent(msgspec.Struct, frozen=True):
     high: float
 
     @staticmethod
-    def of(chart: Chart, number: int) -> Extent:
+    def derive(chart: Chart, number: int) -> Extent:
         values = list(_list_values(chart, number))
         positive = [value for value in values if value > 0]
         return Extent(min(positive, default=1.0), max(values, default=1.0) or 1.0)
@@ -101,7 +101,7 @@ def choose_style(chart: Chart, spot: Spot, styles: Styles) -> tuple[ContestantSt
     style = styles[spot.contestant]
     if not chart.figure.across or chart.figure.across == CONTESTANT:
         return style, int(spot.contestant in chart.unsafe)
-    number = chart.across.index(spot.at[chart.figure.across])
+    number = chart.across.index(spot.coordinates[chart.figure.across])
     return style._replace(shape=number % len(theme.SHAPES)), number
 
 
@@ -114,7 +114,7 @@ def shade(number: int, count: int) -> float:
 def set_metric_axis(axes: Axes, chart: Chart, room: float) -> None:
     """Put the metric on x."""
     metric, log = METRICS[chart.figure.metric], chart.figure.log
-    limits = Extent.of(chart, 0).limits(log=log, room=room)
+    limits = Extent.derive(chart, 0).limits(log=log, room=room)
     if log:
         axes.set_xscale("log")
     axes.set_xlim(*limits)
@@ -169,6 +169,6 @@ def describe_panel(chart: Chart, chart_panel: ChartPanel) -> str:
 def _describe_spot(chart: Chart, spot: Spot, value: float) -> str:
     figure = chart.figure
     place = ", ".join(
-        figures.name_of(name, spot.at[name], chart.unsafe) for name in (figure.along, figure.across) if name
+        figures.name_of(name, spot.coordinates[name], chart.unsafe) for name in (figure.along, figure.across) if name
     )
     return f"{METRICS[figure.metric].speak(value)} ({place}{format_loss(figure, spot)})"

@@ -140,13 +140,13 @@ def _draw_question(name: str, analyses: Sequence[Analysis], styles: Sequence[Sty
 
 
 class _RunWithQuestion(msgspec.Struct, frozen=True):
-    """A run with the same question, the `number`th of `of` runs."""
+    """A run with the same question, the `number`th of `total` runs."""
 
     run_id: str
     findings: ScenarioFindings
     styles: Styles
     number: int
-    of: int
+    total: int
 
 
 def _draw_panel(metric: str, sweep: Sweep, runs: Sequence[_RunWithQuestion], name: str) -> Panel:
@@ -192,8 +192,8 @@ def _draw_lines(axes: Axes, metric: str, sweep: Sweep, run: _RunWithQuestion) ->
 
 
 def _spread_places(axes: Axes, sweep: Sweep, run: _RunWithQuestion, place: int) -> list[float]:
-    count = len(run.styles) * run.of
+    count = len(run.styles) * run.total
     if not sweep.factor:
-        return [place * run.of + run.number - (count - 1) / 2]
+        return [place * run.total + run.number - (count - 1) / 2]
     values = _read_values(sweep)
-    return spread_places(axes, values, values, place * run.of + run.number, count)
+    return spread_places(axes, values, values, place * run.total + run.number, count)

@@ -21,7 +21,7 @@ TICKS_APART = 18
 
 
 class Tick(msgspec.Struct, frozen=True):
-    at: float
+    percent: float
     label: str
 
 
@@ -44,6 +44,6 @@ class RatioScale:
         chosen = [Tick(self.to_percent(1.0), "1")]
         for ratio in sorted(ROUND_RATIOS, key=lambda ratio: -abs(math.log(ratio))):
             place = self.to_percent(ratio)
-            if 4 <= place <= 96 and all(abs(place - tick.at) >= TICKS_APART for tick in chosen):
+            if 4 <= place <= 96 and all(abs(place - tick.percent) >= TICKS_APART for tick in chosen):
                 chosen.append(Tick(place, f"{ratio:,.5f}".rstrip("0").rstrip(".")))
-        return tuple(sorted(chosen, key=lambda tick: tick.at))
+        return tuple(sorted(chosen, key=lambda tick: tick.percent))

@@ -24,7 +24,7 @@ def _make_row(scaling: Scaling, counts: Sequence[int]) -> tuple[str, ...]:
     texts = {speedup.cores: make_sortable(format_speedup(speedup), speedup.ratio.value) for speedup in scaling.speedups}
     return (
         scaling.contestant,
-        ", ".join(filter(None, (scaling.knob, scaling.at))) or quantities.DASH,
+        ", ".join(filter(None, (scaling.knob, scaling.other_levels))) or quantities.DASH,
         *(texts.get(cores, quantities.DASH) for cores in counts),
         *map(_make_loss_cell, (scaling.serial, scaling.contention, scaling.coherency)),
     )

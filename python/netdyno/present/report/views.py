@@ -48,7 +48,7 @@ from netdyno.question.contestants import codesize
 class Mark(msgspec.Struct, frozen=True):
     """A place in a forest plot, in percent of its width; low and high are None where there is no interval."""
 
-    at: float
+    percent: float
     low: float | None
     high: float | None
 

@@ -61,7 +61,7 @@ def test_a_level_on_the_crossing_waits_and_the_ends_come_nearer() -> None:
     bisection = end(lambda level: 0.2 * math.log(level / 32))
     (crossing,) = bisection.flips.crossings
     assert crossing.interval.low < 32 < crossing.interval.high
-    assert next(point.blocks for point in bisection.flips.points if point.at == 32) < FLIP_LOOKS[-1]
+    assert next(point.blocks for point in bisection.flips.points if point.place == 32) < FLIP_LOOKS[-1]
     assert crossing.interval.high / crossing.interval.low < 4
 
 

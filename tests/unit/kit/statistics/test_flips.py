@@ -44,7 +44,7 @@ def test_a_flip_is_found_between_two_levels_with_an_interval_around_it() -> None
     assert result.verdict == "flip"
     (crossing,) = result.crossings
     assert (crossing.before, crossing.after, crossing.rising) == (30.0, 100.0, False)
-    assert crossing.at == pytest.approx(60.0, rel=1e-6)
+    assert crossing.place == pytest.approx(60.0, rel=1e-6)
     assert 30 < crossing.interval.low < 60 < crossing.interval.high < 100
     assert [point.side for point in result.points] == [1, 1, -1, -1, -1]
 
@@ -90,13 +90,13 @@ def test_means_that_go_to_and_fro_within_a_bracket_cross_once() -> None:
     result = still([-0.2, 0.002, -0.002, 0.002, 0.2])
     (crossing,) = result.crossings
     assert (crossing.before, crossing.after, crossing.rising) == (10.0, 1000.0, True)
-    assert crossing.interval.low < crossing.at < crossing.interval.high
+    assert crossing.interval.low < crossing.place < crossing.interval.high
 
 
 def test_on_an_axis_that_is_not_logarithmic_the_middle_is_another() -> None:
     contrasts = {level: {block: (level - 500) / 1000 + 0.001 * block for block in range(6)} for level in (100.0, 900.0)}
     result = flips(contrasts, log=False)
-    assert result.crossings[0].at == pytest.approx(497.5)
+    assert result.crossings[0].place == pytest.approx(497.5)
 
 
 @pytest.mark.parametrize("heavy", [False, True])

@@ -143,7 +143,7 @@ REPLIES = Replies(unexpected=0, resent=0, statuses={"200": 1000}, faults=(), oth
 
 def test_faults_are_no_more_than_the_things_that_they_are_of() -> None:
     def with_fault(count: int, of: Literal["messages", "connects"] | None) -> Audit:
-        fault = ForeignFault(what="refused", count=count, of=of)
+        fault = ForeignFault(what="refused", count=count, counted=of)
         return judged(changed(LOAD, "replies", msgspec.structs.replace(REPLIES, faults=(fault,))))
 
     assert with_fault(10, "connects").passed

@@ -132,7 +132,7 @@ def test_switches_that_none_counted_are_unknown() -> None:
     emptied = analyse(replace(run, trials=gone))
     echo = findings_of(emptied, "echo")
     assert gone[0].load is not None
-    assert METRICS["switches"].of(gone[0], gone[0].load) is None
+    assert METRICS["switches"].value(gone[0], gone[0].load) is None
     assert any("Context switches per message: an unknown number against" in text for text in list_evidence(echo))
     with undrawn():
         assert "unknown" in render_html(replace(emptied, scenarios=(echo,)))
