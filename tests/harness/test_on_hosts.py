@@ -20,7 +20,7 @@ from netdyno.measure.cluster import load_helper, trial_helper
 from netdyno.measure.cluster.controller import Controller
 from netdyno.measure.cluster.described import Host
 from netdyno.measure.cluster.requests import (
-    CommonSettings,
+    HostSettings,
     LoadEnded,
     PartRequest,
     Prepare,
@@ -307,11 +307,13 @@ def test_the_canary_runs_where_the_programs_of_its_host_do(monkeypatch: pytest.M
     assert placed.value.args == ((5,), (6, 7), True)
 
     pinned = Pinning(server=(2, 3), generator=(5, 6, 7), note="", realtime=True)  # the generator's, on other hosts
-    ground = CommonSettings(seed=1, pinning=pinned, foreign_load="count", address="10.0.0.2", loads=())
+    host_settings = HostSettings(seed=1, pinning=pinned, foreign_load="count", address="10.0.0.2", loads=())
     scenario = make_experiment({}).scenarios[0]
     cell = Cell(block=1, position=0, scenario="echo", contestant=CONTESTANT, levels={})
     with pytest.raises(PlacedError) as placed:
-        trial_helper.perform(TrialRequest(ground=ground, cell=cell, scenario=scenario, warmup=None), tmp_path)
+        trial_helper.perform(
+            TrialRequest(host_settings=host_settings, cell=cell, scenario=scenario, warmup=None), tmp_path
+        )
     assert placed.value.args == ((2,), (3,), True)
 
 

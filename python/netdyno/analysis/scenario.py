@@ -220,7 +220,7 @@ def _rank_all(
                     loss=largest.get(standing.contestant),
                     lossy=number == 1,
                     faults=faulty[standing.contestant].faults if number == 2 else (),
-                    ground=ground,
+                    group=ground,
                 )
                 for standing in _rank_group(part, samples, group, family, scored)
             ]

@@ -193,5 +193,5 @@ def _convert_score(score: Score, bound: BoundDirection, findings: ScenarioFindin
         value=estimate.value if estimate else None,
         bound=bound or None,
         interval=estimate.interval if estimate else None,
-        ground=findings.ground.group_of(score.contestant),
+        group=findings.ground.group_of(score.contestant),
     )

@@ -144,7 +144,7 @@ class Standing(msgspec.Struct, frozen=True):
     other could use as many cores. `shared`: others have the same rank. `relative` is the metric divided by the
     leader's. `lossy`: it lost more than the bound in some trial, `faults`: it did something wrong; a contestant with
     either is ranked after those without, with a leader of its own kind (docs/adr/loss.md, docs/adr/audit-kinds.md).
-    `ground` is the place of its group in `Ground.together`: each group has a ranking of its own
+    `group` (in an export `ground`) is the place of its group in `Ground.together`: each group has a ranking of its own
     (docs/adr/same-cores.md). `loss` is its largest share of lost messages at any level, None over a stream. `value` is
     its own figure at the heaviest level, NaN where it has none there."""
 
@@ -161,14 +161,14 @@ class Standing(msgspec.Struct, frozen=True):
     faults: tuple[Fault, ...] = ()
     bound: BoundDirection = ""
     """The direction where the value is only a bound."""
-    ground: int = 0
+    group: int = msgspec.field(default=0, name="ground")
     over_loads: OverLoads | None = None
     """None where there is one load, or nothing shared."""
 
     @property
     def peers(self) -> tuple[int, int]:
         """The key of a ranking: contestants with the same one are ranked together."""
-        return self.ground, self.kind
+        return self.group, self.kind
 
     @property
     def kind(self) -> int:
@@ -214,4 +214,4 @@ class Within(msgspec.Struct, frozen=True):
     language: Name
     unbeaten: tuple[Name, ...]
     total: int = msgspec.field(name="of")
-    ground: int = 0
+    group: int = msgspec.field(default=0, name="ground")

@@ -20,7 +20,7 @@ def find_leaders(
     by_ground: dict[int, dict[str, list[str]]] = {}
     for standing in standings:
         if standing.kind == 0 and standing.contestant in languages:
-            by_language = by_ground.setdefault(standing.ground, {})
+            by_language = by_ground.setdefault(standing.group, {})
             by_language.setdefault(languages[standing.contestant], []).append(standing.contestant)
     if not any(comparison.decidable for comparison in family):
         return ()

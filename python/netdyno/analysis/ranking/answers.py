@@ -56,7 +56,7 @@ def decide_each(basis: Basis) -> tuple[Decision, ...]:
     has no fault comes before one on which all have."""
     by_ground: dict[int, list[Standing]] = {}
     for standing in basis.standings:
-        by_ground.setdefault(standing.ground, []).append(standing)
+        by_ground.setdefault(standing.group, []).append(standing)
     groups = sorted(by_ground.values(), key=lambda group: min(standing.kind for standing in group)) or [[]]
     return tuple(decide(replace(basis, standings=group)) for group in groups)
 

@@ -40,8 +40,8 @@ class LoadHost(Frozen):
     realtime: bool
 
 
-class CommonSettings(Frozen):
-    """The common ground of all trials of a run: `loads` are the hosts that make a load; a cell with a number of
+class HostSettings(Frozen):
+    """The host settings of all trials of a run: `loads` are the hosts that make a load; a cell with a number of
     `client-hosts` takes the first so many."""
 
     seed: int
@@ -54,7 +54,7 @@ class CommonSettings(Frozen):
 class TrialRequest(Frozen, tag=True):
     """A request for a trial on a host of servers."""
 
-    ground: CommonSettings
+    host_settings: HostSettings
     cell: Cell
     scenario: Scenario
     warmup: Warmup | None
@@ -70,7 +70,7 @@ class TrialDone(Frozen, tag=True):
 class WarmupsRequest(Frozen, tag=True):
     """A request to measure how long servers warm up."""
 
-    ground: CommonSettings
+    host_settings: HostSettings
     scenarios: tuple[Scenario, ...]
     kinds: tuple[CellKind, ...]
 

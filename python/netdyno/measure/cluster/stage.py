@@ -14,7 +14,7 @@ from netdyno.kit.paths import ENTRY, canary_path, generator_path
 from netdyno.measure.cluster.controller import Controller
 from netdyno.measure.cluster.described import Host
 from netdyno.measure.cluster.requests import (
-    CommonSettings,
+    HostSettings,
     LoadHost,
     NotDone,
     Prepare,
@@ -67,7 +67,7 @@ class Stage:
         self._server = _find_only(hosts, "server")
         self._clients = _select_clients(hosts)
         _take_first(self._clients, 1)
-        self._ground = CommonSettings(
+        self._host_settings = HostSettings(
             seed=0,
             pinning=Pinning(server=(), generator=(), note=""),
             foreign_load="strike-out",
@@ -132,8 +132,8 @@ class Stage:
             request = Prepare(servers=(), clients=tuple(client.name for client in started))
             load_prepared.append(self._prepare_host(host, request))
             _check(host, load_prepared[-1], digests.digest_host(generator, canary, (), started), commit)
-        self._ground = msgspec.structs.replace(
-            self._ground, seed=experiment.seed, foreign_load=setup.foreign_load, pinning=pinning, loads=loads
+        self._host_settings = msgspec.structs.replace(
+            self._host_settings, seed=experiment.seed, foreign_load=setup.foreign_load, pinning=pinning, loads=loads
         )
         self._progress, self._folder = setup.progress, folder
         context = TrialContext(
@@ -168,7 +168,7 @@ class Stage:
         self._check_hosts(cell_settings.client_hosts)
         began = time.monotonic()
         limit_s = plan.estimate_trial_seconds(cell_settings) + BEYOND_S
-        request = TrialRequest(ground=self._ground, cell=cell, scenario=scenario, warmup=warmup)
+        request = TrialRequest(host_settings=self._host_settings, cell=cell, scenario=scenario, warmup=warmup)
         try:
             done = self._perform(self._server, request, limit_s)
         except HostLostError as lost:
@@ -198,7 +198,9 @@ class Stage:
         if not kinds:
             return
         self._check_hosts(len(self._clients))
-        request = WarmupsRequest(ground=self._ground, scenarios=tuple(scenarios.values()), kinds=tuple(kinds))
+        request = WarmupsRequest(
+            host_settings=self._host_settings, scenarios=tuple(scenarios.values()), kinds=tuple(kinds)
+        )
         try:
             done = self._perform(self._server, request, BEYOND_S * (1 + len(kinds)))
         except HostLostError as lost:

@@ -15,7 +15,7 @@ from netdyno.kit.errors import UserError
 from netdyno.kit.paths import build_dir, canary_path, generator_path
 from netdyno.measure.cluster import clocks
 from netdyno.measure.cluster.requests import (
-    CommonSettings,
+    HostSettings,
     LoadMade,
     PartsMade,
     Prepare,
@@ -90,10 +90,10 @@ def _make_trial(request: TrialRequest, folder: Path) -> TrialDone:
     (server,) = _find_contestants([request.cell.contestant], "server")
     results = ResultDecoder()
     clients = [settings(request.scenario, request.cell.levels).client]
-    context = msgspec.structs.replace(_build_context(request.ground, folder, clients), decode=results.decode)
+    context = msgspec.structs.replace(_build_context(request.host_settings, folder, clients), decode=results.decode)
     if request.warmup is not None:
         context = msgspec.structs.replace(context, warmups={key(request.cell): request.warmup})
-    pinning = request.ground.pinning
+    pinning = request.host_settings.pinning
     cores = place_canary(pinning.server, is_load=False, realtime=pinning.realtime)
     canary = Canary(canary_path(build_dir()), cores, folder)
     trial = canary.measure_around(lambda: run_trial(request.cell, request.scenario, server, context))
@@ -109,7 +109,7 @@ def _measure_warm_ups(request: WarmupsRequest, folder: Path) -> WarmupsDone:
     }
     scenarios = {scenario.name: scenario for scenario in request.scenarios}
     clients = [settings(scenarios[kind.scenario], kind.levels).client for kind in kinds]
-    measured = warm_up.measure(kinds, scenarios, servers, _build_context(request.ground, folder, clients))
+    measured = warm_up.measure(kinds, scenarios, servers, _build_context(request.host_settings, folder, clients))
     return WarmupsDone(found=tuple((kinds.index(kind), warmup) for kind, warmup in measured))
 
 
@@ -130,22 +130,24 @@ def _find_clients(names: Iterable[str]) -> dict[str, Contestant]:
     }
 
 
-def _build_context(ground: CommonSettings, folder: Path, clients: Iterable[str]) -> TrialContext:
+def _build_context(host_settings: HostSettings, folder: Path, clients: Iterable[str]) -> TrialContext:
     """Build the context of a run on one machine, but with a load made elsewhere. `clients` are the programs that make
     it."""
-    pinning = ground.pinning
-    known = msgspec.json.encode({"hosts": ground.loads, "foreign_load": ground.foreign_load}).decode()
+    pinning = host_settings.pinning
+    known = msgspec.json.encode({"hosts": host_settings.loads, "foreign_load": host_settings.foreign_load}).decode()
     way = (sys.executable, "-I", "-S", str(STAND_IN), str(folder / WAY), known)
     return TrialContext(
-        seed=ground.seed,
+        seed=host_settings.seed,
         generator=(GENERATOR,),
         pinning=pinning,
         folder=folder,
         clients=_find_clients(clients),
         progress=_report_progress,
-        foreign_load=ground.foreign_load,
+        foreign_load=host_settings.foreign_load,
         # Where it is not, the controller has skipped such cells.
-        network=Network((), way, Path("/proc/net"), ground.address, load_hosts=len(ground.loads), is_lan=True),
+        network=Network(
+            (), way, Path("/proc/net"), host_settings.address, load_hosts=len(host_settings.loads), is_lan=True
+        ),
         decode=ResultDecoder().decode,
     )
 

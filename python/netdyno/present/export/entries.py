@@ -124,7 +124,7 @@ class StandingEntry(Frozen):
     contestant: Name = msgspec.field(name="name")
     rank: int | None
     shared: bool
-    ground: int
+    group: int = msgspec.field(name="ground")
     lossy: bool
     loss: float | None = msgspec.field(name="lost")
     bytes_per_connection: float | None
@@ -142,7 +142,7 @@ class ScoreEntry(Frozen):
     trials: int | None
     rank: int | None
     shared: bool
-    ground: int
+    group: int = msgspec.field(name="ground")
     over_loads: float | None
 
 

@@ -190,7 +190,7 @@ def _list_axis(question: str, level: str | None, axis: AxisEntry) -> Iterator[Ta
     for score in axis.scores:
         about = {"question": question, "level": level, "contestant": score.contestant, "rank": score.rank}
         figure = {"metric": axis.metric, "unit": axis.unit, "value": score.value, **_fill_ends(score.interval)}
-        counted = {"count": score.trials, "status": score.bound, "ground": score.ground}
+        counted = {"count": score.trials, "status": score.bound, "ground": score.group}
         yield {"table": "ranking", **about, **figure, **counted}
     for comparison in axis.comparisons:
         about = {"question": question, "contestant": comparison.a, "against": comparison.b, "metric": axis.metric}
@@ -239,13 +239,13 @@ def _describe_loads(question: QuestionEntry) -> str:
 
 def _tabulate_ranking(question: QuestionEntry) -> str:
     """Draw a table for each group that is ranked together."""
-    grounds = dict.fromkeys(standing.ground for standing in question.standings)
+    grounds = dict.fromkeys(standing.group for standing in question.standings)
     return "\n\n".join(_tabulate_group(question, ground, is_divided=len(grounds) > 1) for ground in grounds)
 
 
 def _tabulate_group(question: QuestionEntry, ground: int, *, is_divided: bool) -> str:
     mark = company.MARK if question.company else ""
-    names = [standing.contestant for standing in question.standings if standing.ground == ground]
+    names = [standing.contestant for standing in question.standings if standing.group == ground]
     by_name = [(axis.metric, {score.contestant: score for score in axis.scores}) for axis in question.axes]
     lines = [(name, *(_format_score(metric, scores.get(name), mark) for metric, scores in by_name)) for name in names]
     if not lines or not by_name:

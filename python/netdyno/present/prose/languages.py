@@ -19,7 +19,7 @@ def describe_choices(languages: Sequence[Within], ground_of_scenario: Ground) ->
         for group in ground_of_scenario.together
     ] or [""]
     unbeaten = "; ".join(
-        f"in {language.language}{places[language.ground]} {quantities.listed(language.unbeaten)} (of {language.total})"
+        f"in {language.language}{places[language.group]} {quantities.listed(language.unbeaten)} (of {language.total})"
         for language in languages
     )
     return f"Across languages, runtimes are compared as well as models. Unbeaten within one language: {unbeaten}."

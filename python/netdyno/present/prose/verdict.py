@@ -208,7 +208,7 @@ def _describe_neighbours(neighbours: Company | None) -> str:
 def _describe_eligible(findings: ScenarioFindings, decision: Decision) -> str:
     """Name the contestants that the answer covers, where cores, loss or faults separate some."""
     group = findings.ground.group_of(decision.eligible[0])
-    kinds = {standing.kind for standing in findings.standings if standing.ground == group}
+    kinds = {standing.kind for standing in findings.standings if standing.group == group}
     subject = "all of them" if len(decision.eligible) > 1 else "it"
     is_divided = len(findings.ground.together) > 1
     used = f"could use {ground.describe_usable_cores(findings.ground.together[group].cores)}" if is_divided else ""
@@ -436,7 +436,7 @@ def list_evidence(findings: ScenarioFindings) -> tuple[str, ...]:
 def _compare_costs(findings: ScenarioFindings) -> tuple[str, ...]:
     """Compare the first and the last at the heaviest level."""
     group = findings.ground.group_of(findings.decision.eligible[0]) if findings.decision.eligible else 0
-    standings = [standing for standing in findings.standings if standing.ground == group]
+    standings = [standing for standing in findings.standings if standing.group == group]
     if len(standings) < 2 or not findings.levels:
         return ()
     level = findings.heaviest

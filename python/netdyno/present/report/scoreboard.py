@@ -112,7 +112,7 @@ def _split_into_groups(findings: ScenarioFindings) -> Iterator[Group]:
     valid trial."""
     for peers, standings in groupby(findings.standings, key=lambda standing: standing.peers):
         ground, kind = peers
-        kinds = {standing.kind for standing in findings.standings if standing.ground == ground}
+        kinds = {standing.kind for standing in findings.standings if standing.group == ground}
         prefix = f"{_describe_cores(findings, ground)}{'Ranked separately: ' if len(kinds) > 1 else ''}"
         if kind == 2:
             for standing in standings:
@@ -136,7 +136,7 @@ def _describe_cores(findings: ScenarioFindings, ground: int) -> str:
 def _make_row(findings: ScenarioFindings, standing: Standing) -> ScoreRow:
     if not findings.axes:
         return ScoreRow(standing.contestant, (_make_lone_cell(findings, standing),))
-    peers = {peer.contestant for peer in findings.standings if peer.ground == standing.ground}
+    peers = {peer.contestant for peer in findings.standings if peer.group == standing.group}
     mark = company.mark(findings.company)
     cells = [_make_cell(axis, standing.contestant, peers, mark) for axis in findings.axes]
     if findings.may_lose:
@@ -161,7 +161,7 @@ def _make_lone_cell(findings: ScenarioFindings, standing: Standing) -> ScoreCell
         return ScoreCell(quantities.DASH)
     text = f"{verdict.format_value(findings.scenario, standing.value)}{company.mark(findings.company)}"
     figure = make_sortable(text, standing.value)
-    rivals = [rival for rival in findings.standings if rival.ground == standing.ground]
+    rivals = [rival for rival in findings.standings if rival.group == standing.group]
     return _add_rank(ScoreCell(figure, standing.bound), standing, rivals, findings.comparisons)
 
 

@@ -270,13 +270,13 @@ def _draw_scores(findings: ScenarioFindings, gap: str, padding: int, *, marks_fi
 def _begin_ground(table: Table, findings: ScenarioFindings, standing: Standing) -> None:
     """Write before each group its number of usable cores, where that is not the same for all."""
     if len(findings.ground.together) < 2 or standing != next(
-        peer for peer in findings.standings if peer.ground == standing.ground
+        peer for peer in findings.standings if peer.group == standing.group
     ):
         return
     if table.row_count:
         table.add_section()
     table.add_row(
-        "", Text(f"on {ground.describe_usable_cores(findings.ground.together[standing.ground].cores)}:", style="italic")
+        "", Text(f"on {ground.describe_usable_cores(findings.ground.together[standing.group].cores)}:", style="italic")
     )
 
 
