@@ -9,7 +9,8 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from netdyno.kit.units import parse_bytes, parse_duration
 from netdyno.kit.url import TcpUrl, parse_tcp_url
@@ -24,8 +25,7 @@ SPARE_DESCRIPTORS = 18
 """Descriptors for standard streams, files, the resolver, epoll and its wake-up."""
 
 
-@dataclass(frozen=True)
-class ClientPlan:
+class ClientPlan(msgspec.Struct, frozen=True):
     """The plan, parsed once, never changed. `connections` counts the instances; each has `depth` messages in flight,
     for rpc one. `is_part`: other programs have the rest of the load. `speaks_at_once`: members of a chat send while
     others still connect."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from netdyno.kit.statistics.histogram import Histogram
 from netdyno.model.load_result import Distribution, TimeSeries, summarise
@@ -24,8 +24,7 @@ def distribution(histogram: Histogram) -> Distribution:
     return summarise(histogram, histogram.mean())
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """The part of a run that counts: from `start` to one before `end`, on the monotonic clock in nanoseconds."""
 
     start: int = NEVER

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from netdyno.kit.statistics.histogram import Histogram
 from netdyno.model.load_result import (
@@ -31,8 +32,7 @@ LITTLE_TOLERANCE = 0.05
 ENOUGH_MESSAGES = 100
 
 
-@dataclass(frozen=True)
-class Cpu:
+class Cpu(msgspec.Struct, frozen=True):
     """CPU time of a process, in seconds."""
 
     user_s: float = 0.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from time import monotonic_ns
+
+from msgspec.structs import replace
 
 from netdyno_client.application import Application
 from netdyno_client.journal import Journal

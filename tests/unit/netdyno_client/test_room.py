@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from netdyno.kit.statistics.histogram import Histogram
 from netdyno.model.load_result import LoadResult
