@@ -272,7 +272,7 @@ def test_an_interrupted_block_is_judged_as_far_as_it_came(experiment: Experiment
     assert [has_canary_audit(trial) for trial in trials] == [True] * 3
 
 
-def test_a_canary_that_fails_strikes_out_and_does_not_end_the_run(
+def test_a_canary_that_fails_makes_a_trial_invalid_and_does_not_end_the_run(
     experiment: Experiment, execute: FakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CANARY", "fails")

@@ -296,7 +296,7 @@ def test_a_generator_that_fails_is_a_stored_failure_with_its_reason(
         ("FAKE_SERVER", "nested_totals", "server_totals: no line of totals after SIGTERM"),
     ],
 )
-def test_an_audit_that_fails_strikes_the_trial_out(
+def test_an_audit_that_fails_makes_the_trial_invalid(
     variable: str,
     mode: str,
     reason: str,

@@ -17,7 +17,7 @@ NAMES = [name for name, _ in CASES]
 
 
 @pytest.mark.parametrize(("name", "case"), CASES, ids=NAMES)
-def test_it_strikes_out_and_lets_pass(name: str, case: AuditCase) -> None:
+def test_it_makes_a_trial_invalid_and_lets_pass(name: str, case: AuditCase) -> None:
     bad, good = case.fails(), case.passes()
     assert (bad.name, bad.passed) == (name, False), bad.detail
     assert (good.name, good.passed) == (name, True), good.detail

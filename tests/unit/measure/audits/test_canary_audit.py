@@ -28,7 +28,7 @@ def audit(judged_trial: Trial) -> Audit:
     return canary_audit
 
 
-def test_a_machine_that_stays_the_same_strikes_nothing_out() -> None:
+def test_a_machine_that_stays_the_same_makes_no_trial_invalid() -> None:
     judged = judge_canary(of_speeds([[1.0, 1.05, 0.95, 1.1, 0.9, 1.0]]))
     assert list_invalid(judged) == []
     assert all(judged_trial.status == "valid" and judged_trial.reason == "" for judged_trial in judged)
@@ -95,7 +95,7 @@ def test_a_host_that_makes_some_of_the_loads_is_judged_by_these() -> None:
     assert list_invalid(judge_canary(trials)) == [(1, 4)]
 
 
-def test_a_machine_that_drifts_between_blocks_strikes_nothing_out() -> None:
+def test_a_machine_that_drifts_between_blocks_makes_no_trial_invalid() -> None:
     assert list_invalid(judge_canary(of_speeds([[1.0] * 6, [0.5] * 6, [2.0] * 6]))) == [
         (1, 5),
         (2, 5),

@@ -103,7 +103,7 @@ def test_a_quota_stays_that_stopped_each_of_a_dozen_tries() -> None:
     assert neighbour.latest_streak(held) == ()
 
 
-def test_beside_a_quota_it_strikes_nothing_out_and_a_burst_does() -> None:
+def test_beside_a_quota_it_makes_no_trial_invalid_and_a_burst_does() -> None:
     quota = neighbour.make_quota(0.5, cores=2)
     assert tried(throttled_s=1.5).status == "struck_out"
     held = tried(throttled_s=2.5, beside=quota)
@@ -131,7 +131,7 @@ def test_what_comes_with_the_trials_alone_is_no_neighbour_until_no_try_is_left()
     assert neighbour.name(described) == "0.6 cores of programs that cannot be seen from here"
 
 
-def test_beside_a_neighbour_its_share_strikes_nothing_out_and_a_burst_does() -> None:
+def test_beside_a_neighbour_its_share_makes_no_trial_invalid_and_a_burst_does() -> None:
     assert tried(foreign_s=0.5, beside=HALF).status == "valid"
     assert tried(foreign_s=0.5).status == "struck_out"
     burst = tried(foreign_s=1.5, beside=HALF)

@@ -70,7 +70,7 @@ def test_wrong_replies_before_the_load_are_the_servers_too() -> None:
 
 
 @pytest.mark.parametrize("name", ["bytes_in", "bytes_out", "protocol_errors"])
-def test_a_total_that_differs_strikes_out(name: str) -> None:
+def test_a_total_that_differs_makes_a_trial_invalid(name: str) -> None:
     audit = server_totals(TOTALS | {name: TOTALS[name] + 1}, [LOAD], "")
     assert not audit.passed
     assert audit.detail == f"{name}: server {TOTALS[name] + 1}, expected {TOTALS[name]}"
@@ -144,7 +144,7 @@ def test_what_a_group_gets_is_not_held_against_what_was_sent_to_it() -> None:
     assert not server_totals(TOTALS | {"protocol_errors": 1}, [group], "").passed
 
 
-def test_failed_connects_that_are_counted_strike_nothing_out() -> None:
+def test_failed_connects_that_are_counted_make_no_trial_invalid() -> None:
     failed = Audit(name="connections", passed=False, detail="established 3 of 9")
     bytes_audit = Audit(name="bytes", passed=False, detail="received 1, expected 2")
 
@@ -165,7 +165,7 @@ def test_a_server_may_have_accepted_what_the_client_had_given_up() -> None:
     assert not server_totals(fewer, [LOAD], "", failed_connects=True).passed
 
 
-def test_no_totals_or_a_bad_end_strikes_out() -> None:
+def test_no_totals_or_a_bad_end_makes_a_trial_invalid() -> None:
     assert server_totals({}, [LOAD], "").detail == "no line of totals after SIGTERM"
     assert server_totals(TOTALS, [LOAD], "exit code 1").detail == "it ended with exit code 1"
     assert not server_totals(TOTALS, [LOAD], "exit code 1").passed
@@ -175,7 +175,7 @@ def observed(harness_cpu_s: float, window_s: float) -> ServerObservation:
     return made_load.observed(harness_cpu_s=harness_cpu_s, window_s=window_s)
 
 
-def test_a_loud_harness_strikes_out() -> None:
+def test_a_loud_harness_makes_a_trial_invalid() -> None:
     assert harness_quiet(observed(0.019, 1.0)).passed
     assert not harness_quiet(observed(0.021, 1.0)).passed
     assert harness_quiet(observed(0.009, 0.1)).passed  # two readings are not held against a short window
@@ -189,7 +189,7 @@ def test_the_verdict_gives_every_reason() -> None:
     assert verdict([good, bad, worse]) == ("struck_out", "b: 1 of 2; c: gone")
 
 
-def test_a_thread_that_none_read_strikes_the_trial_out() -> None:
+def test_a_thread_that_none_read_makes_the_trial_invalid() -> None:
     assert observation(observed(0.0, 1.0), 1.0).passed
     judged = observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2), 1.0)
     assert not judged.passed
@@ -202,7 +202,9 @@ def test_a_thread_that_none_read_strikes_the_trial_out() -> None:
     ("read_s", "asked_s", "passed"),
     [(1.09, 1.0, True), (0.91, 1.0, True), (1.11, 1.0, False), (0.001, 0.25, False), (0.218, 0.2, True)],
 )
-def test_a_server_that_was_not_read_over_the_window_strikes_out(read_s: float, asked_s: float, passed: bool) -> None:
+def test_a_server_that_was_not_read_over_the_window_makes_a_trial_invalid(
+    read_s: float, asked_s: float, passed: bool
+) -> None:
     judged = observation(observed(0.0, read_s), asked_s)
     assert judged.passed is passed
     assert passed or f"{read_s:.3f} s apart, and the window is {asked_s:g} s" in judged.detail
@@ -225,7 +227,7 @@ def test_a_link_that_kept_its_promise() -> None:
         (relay(refused=2), "2 frames refused at the other end"),
     ],
 )
-def test_a_link_that_was_late_or_dropped_unasked_strikes_out(totals: RelayTotals, detail: str) -> None:
+def test_a_link_that_was_late_or_dropped_unasked_makes_a_trial_invalid(totals: RelayTotals, detail: str) -> None:
     audit = link(totals, delay_s=0.02)
     assert not audit.passed
     assert audit.detail == f"{detail} (allowed: 2.00 ms, none dropped)"
@@ -237,14 +239,14 @@ def failed(measured: MachineObservation) -> list[str]:
     return [audit.name for audit in audits if not audit.passed]
 
 
-def test_stolen_time_strikes_out() -> None:
+def test_stolen_time_makes_a_trial_invalid() -> None:
     assert failed(machine(steal_s=0.04)) == []
     assert failed(machine(steal_s=0.041)) == ["steal"]
     assert failed(machine(steal_s=0.02, window_s=0.2)) == []  # two ticks say nothing in a short window
     assert failed(machine(steal_s=0.03, window_s=0.2)) == ["steal"]
 
 
-def test_what_a_quota_held_back_strikes_out_however_short_the_window() -> None:
+def test_what_a_quota_held_back_makes_a_trial_invalid_however_short_the_window() -> None:
     def judged(throttled_s: float, window_s: float = 1.0) -> Audit:
         measured = machine(throttled_s=throttled_s, throttled_periods=4, window_s=window_s)
         return named(foreign_load(measured, "strike-out"), "throttled")
@@ -260,7 +262,7 @@ def test_what_a_quota_held_back_strikes_out_however_short_the_window() -> None:
     assert not is_lost(machine(throttled_s=0.0), 1.0, "strike-out", paced=False)
 
 
-def test_foreign_load_strikes_out() -> None:
+def test_foreign_load_makes_a_trial_invalid() -> None:
     assert failed(machine(foreign_s=0.06)) == []
     assert failed(machine(foreign_s=0.061)) == ["foreign_load"]
     assert failed(machine(foreign_s=0.03, window_s=0.2)) == []
@@ -280,7 +282,7 @@ def test_where_the_kernel_paces_the_link_only_steal_is_judged() -> None:
     )
 
 
-def test_a_process_that_never_rests_strikes_out_on_a_machine_of_any_size() -> None:
+def test_a_process_that_never_rests_makes_a_trial_invalid_on_a_machine_of_any_size() -> None:
     assert failed(machine(foreign_s=1.0, cores=64)) == ["foreign_load"]
     assert failed(machine(foreign_s=0.4, cores=64)) == []
 

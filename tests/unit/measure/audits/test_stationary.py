@@ -44,7 +44,7 @@ MOVING: dict[str, Callable[[int], Floats]] = {
 
 @pytest.mark.parametrize("points", [10, 30, 100])
 @pytest.mark.parametrize("shape", MOVING)
-def test_half_of_the_throughput_lost_on_the_way_strikes_out(shape: str, points: int) -> None:
+def test_half_of_the_throughput_lost_on_the_way_makes_a_trial_invalid(shape: str, points: int) -> None:
     audit = judged(MOVING[shape](points), noise=0.02)
     assert not audit.passed
     assert f"{shape} -" in audit.detail
@@ -58,14 +58,14 @@ def test_a_step_is_reported_with_its_size_its_time_and_its_figures() -> None:
     assert "step -40% after 0.5 s (t -" in audit.detail
 
 
-def test_going_up_and_coming_back_strikes_out() -> None:
+def test_going_up_and_coming_back_makes_a_trial_invalid() -> None:
     hump = 0.6 + 0.6 * np.sin(np.linspace(0, math.pi, 100))
     audit = judged(hump)
     assert not audit.passed
     assert "drift" not in audit.detail
 
 
-def test_a_random_walk_strikes_out() -> None:
+def test_a_random_walk_makes_a_trial_invalid() -> None:
     walk = 1 + np.cumsum(np.random.default_rng(4).normal(scale=0.06, size=200))
     assert not judged(np.maximum(walk, 0.1), noise=0.0).passed
 
