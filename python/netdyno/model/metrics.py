@@ -392,13 +392,13 @@ def _declare_largest_lag(title: str, distribution: Callable[[Trial, LoadResult],
     )
 
 
-def _declare_share_of_messages(title: str, count: Callable[[Messages], int], of: Callable[[Messages], int]) -> Metric:
+def _declare_share_of_messages(title: str, count: Callable[[Messages], int], base: Callable[[Messages], int]) -> Metric:
     """Declare a share of messages over a transport that may lose them, over the whole life of a trial."""
     return Metric(
         title,
         SHARE,
         lambda _, load: float(count(load.messages)),
-        lambda _, load: float(of(load.messages)),
+        lambda _, load: float(base(load.messages)),
         of_cells=True,
         lossy=True,
     )

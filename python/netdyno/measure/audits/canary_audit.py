@@ -29,7 +29,7 @@ FEWEST_TRIALS = 5
 neighbours."""
 
 Revise = Callable[[Sequence[Trial]], None]
-Of = tuple[int, CanaryReadings]
+BlockReadings = tuple[int, CanaryReadings]
 """The block of a trial, and its readings."""
 
 
@@ -48,7 +48,7 @@ class CanaryJudge:
         of a block, and is not called for blocks without any."""
         self._policy = policy
         self._revise = revise
-        self._read: dict[str, list[Of]] = {}
+        self._read: dict[str, list[BlockReadings]] = {}
         self._waiting: dict[int, list[Trial]] = {}
 
     def add(self, trial: Trial) -> None:
@@ -75,7 +75,7 @@ class CanaryJudge:
             del self._waiting[block]
 
 
-def median_of(readings: Sequence[Of], block: int) -> Median | None:
+def median_of(readings: Sequence[BlockReadings], block: int) -> Median | None:
     """Return the median of the block; where it is small and its trials disagree, of it and the trials that ran nearest
     to it. None where these are too few as well. `readings` are those of a run in their order."""
     positions = [number for number, (block_of_trial, _) in enumerate(readings) if block_of_trial == block]
@@ -103,7 +103,7 @@ def _find_around(first: int, end: int, count: int) -> tuple[int, int] | None:
     return first, end
 
 
-def _collect_speeds(trials: Sequence[Of]) -> dict[str, list[float]]:
+def _collect_speeds(trials: Sequence[BlockReadings]) -> dict[str, list[float]]:
     """Return each figure of all readings of these trials; a reading between two trials counts once."""
     collected: list[CanaryReading] = []
     for _, readings in trials:
