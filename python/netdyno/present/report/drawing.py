@@ -149,8 +149,8 @@ def embed_svg(svg: str, alt: str, name: str) -> str:
         element.attrib = {_drop_namespace(key): _shorten(key, value) for key, value in element.attrib.items()}
         if element.get("transform", "").startswith(("rotate(0 ", "rotate(-0 ")):
             del element.attrib["transform"]
-    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": harmless_lines(alt)}
     _rename_ids(root, name)
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": harmless_lines(alt)}
     _join_children(root)
     return theme.replace_stand_ins(ElementTree.tostring(root, encoding="unicode"))
 
