@@ -34,7 +34,7 @@ def announce(requested: Experiment, begins: datetime) -> list[str]:
         for contestant in discover_once()
         if any(contestant.name in scenario.contestants for scenario in requested.scenarios)
     }
-    return format_announcement(RunPlan(requested, servers, begins=begins)).splitlines()
+    return format_announcement(RunPlan(requested, begins, servers)).splitlines()
 
 
 def test_the_first_lines_of_quick() -> None:

@@ -113,7 +113,7 @@ WRONG: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("line", (), (r"Came: +OK\n", "--send, and --expect, are for another protocol than http")),
     ("line", ("--send", r"PING\n", "--expect", "+PONG"), (r"--expect '+OK\n",)),
     ("line", ("--send", r"PING\n", "--reply-until", "."), ("says where such a reply ends",)),
-    ("single", ("--path", "/api/items"), ("answers 1 connection at a time: the other ",)),
+    ("single", ("--path", "/api/items"), ("answers 1 connection at a time: the other ", "; -c 1 loads only that many")),
     ("", ("--verify", "echo"), ("Expected: status 200, and a body that repeats the URL",)),
 ]
 WRONG_IN_A_GATE = [WRONG[0], *(wrong for wrong in WRONG if "+PONG" in wrong[1])]

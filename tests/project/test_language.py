@@ -30,8 +30,7 @@ GLOSSARY = re.compile(
 )
 """Words that have left the names of the product, each for one of the field: backlog, requested or given, rivals or
 neighbour, closing, pending, printed, objective, invalid, proven, sides, candidates; and retried, excluded, polled,
-styled: a look is an interim analysis; and eligible, total, a timer,
-significance, neighbours."""
+styled (a look is an interim analysis); eligible, total, a timer, significance."""
 WORDS = re.compile(r"\b(anew|nobody|somebody|told|whoever|whom)\b", re.IGNORECASE)
 """Words that no comment or docstring needs."""
 IN_TESTS = frozenset({"anew", "asked", "nobody", "said", "somebody", "told", "wanted", "who", "whoever", "whom"})

@@ -134,8 +134,7 @@ def compute_deficit_bound(
 ) -> float:
     """Return the factor by which none of the others is better than this contestant: all such factors of a family hold
     together with the chance 1 - significance ("multiple comparisons with the best"). Infinite where a pair has too few
-    blocks. `rival_count`: that of the best, where some are known not to be the best; else the number
-    given."""
+    blocks. `rival_count`: for how many rivals they hold; all others by default."""
     rivals = [rival for rival in contestants if rival != name]
     share = rival_count or len(rivals)
     most = max(

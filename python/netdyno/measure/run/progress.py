@@ -85,11 +85,11 @@ class RunPlan(msgspec.Struct, frozen=True):
     (none: those of the experiment), and the seconds of the traces after its trials."""
 
     experiment: Experiment
+    begins: datetime
     servers: Mapping[Name, Contestant]
     clients: Mapping[Name, Contestant] = MappingProxyType({})
     links: tuple[Name, ...] = ()
     traces_s: float = 0.0
-    begins: datetime = msgspec.field(default_factory=lambda: datetime.now().astimezone())
 
 
 class ResumedRun(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ import msgspec
 
 from netdyno.kit.paths import canary_path
 from netdyno.kit.units import utc_now
-from netdyno.measure.audits import canary_audit as canary_audit
+from netdyno.measure.audits import canary_audit
 from netdyno.measure.run import preparation
 from netdyno.measure.run.hosts import GoneError, Hosts, RunSetup
 from netdyno.measure.run.interrupts import Interrupted, raise_on_signals
@@ -94,7 +94,7 @@ def execute(
     with write.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.plan_tasks(experiment, servers_by_name, context.clients, trace)
         traces_s = traced.estimate_seconds(to_trace)
-        display.begin(RunPlan(experiment, servers_by_name, context.clients, tuple(run.links), traces_s, begins))
+        display.begin(RunPlan(experiment, begins, servers_by_name, context.clients, tuple(run.links), traces_s))
         for failure in first.failures.values():
             display.note(FirstFailure(failure))
         canary = Canary(canary_path(build), context.pinning, folder)

@@ -259,7 +259,7 @@ def _ask(contestant: Contestant, experiment: Experiment, context: TrialContext) 
             if served := count_served(result, opened):
                 raise UserError(
                     f"{contestant.name} answers {quantities.plural(served, 'connection')} at a time: the other "
-                    f"{opened - served} of {opened} got no reply within {wait_s:g} s. -c {served} loads only that many"
+                    f"{opened - served} of {opened} got no reply within {wait_s:g} s; -c {served} loads only that many"
                 )
             if connections is None and result.messages.received == 0:
                 raise WrongReplyError(WrongReply(contestant.name, cell_settings, result, wait_s))
