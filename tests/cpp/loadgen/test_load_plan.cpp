@@ -233,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--rate", "1k..2k/5s", "--duration", "5s"}, "leave --duration out"},
         Mistake{{"--rate", "1k/1440m,2k/1s"}, "steps take at most 1440m"},
         Mistake{{"--rate", "1..11/conn/1s", "-c", "1000000"}, "1.1e.07 messages a second in all"},
-        Mistake{{"-n", "5", "--workload", "chat", "-c", "2"}, "--count is for messages that are answered"},
+        Mistake{{"-n", "5", "--workload", "chat", "-c", "2"}, "--count needs replies"},
         Mistake{{"-n", "0"}, "'0' is no whole number from 1 to"}, Mistake{{"--path", "/"}, "--path is for http://..."},
         Mistake{{"--repeatable"}, "--repeatable is for http://... and --send"}, Mistake{{"-n", "some"}, "whole number"},
         Mistake{{"--connect-rate", "1e-9"}, "neither connections a second"},
