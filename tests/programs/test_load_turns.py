@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import threading
@@ -150,7 +149,8 @@ def test_an_answer_that_comes_later_than_the_slice_is_of_it(tmp_path: Path) -> N
 
 
 PAUSED_S = 0.02
-"""Seconds for which nothing else runs on the core, from 10 ms after a slice's beginning."""
+"""Seconds for which nothing else runs on the core, from 10 ms after a slice's beginning. Many short parts come a little
+more often than the witness wakes, so that some of them meet it wherever the first one falls."""
 TAKES_A_CORE = f"""
 import os, sys, time
 core, parts = map(int, sys.argv[1:])
@@ -159,7 +159,7 @@ os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(90))
 for line in sys.stdin:
     begin = int(line) / 1e9 + 0.01
     for part in range(parts):
-        time.sleep(max(0, begin + part * {PAUSED_S} / parts - time.monotonic()))
+        time.sleep(max(0, begin + 0.95 * part * {PAUSED_S} / parts - time.monotonic()))
         until = time.monotonic() + {PAUSED_S} / parts * (1 if parts == 1 else 0.4)
         while time.monotonic() < until: pass
 """
@@ -189,13 +189,12 @@ def test_a_witness_tells_how_long_nothing_could_run_on_its_core(
         taker = started.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, text=True))
         assert taker.stdin is not None
         take_core = partial(print, file=taker.stdin, flush=True)
-        # The machine has pauses of its own, of which one follows another: those of neighbouring slices are compared.
         free_s, taken_s = zip(*((generator.paused_s(), generator.paused_s(take_core)) for _ in range(9)), strict=True)
         taker.stdin.close()
         generator.end()
     assert min(free_s) < 0.5 * PAUSED_S
-    more_s = statistics.median(taken - free for free, taken in zip(free_s, taken_s, strict=True))
-    assert (more_s > part_seen * PAUSED_S) == on_own_core
+    # The machine has pauses of its own, which only add to the others: those of its calmest slices are compared.
+    assert (min(taken_s) - min(free_s) > part_seen * PAUSED_S) == on_own_core
 
 
 def test_a_foreign_server_may_close_what_is_idle_between_slices(tmp_path: Path) -> None:
