@@ -157,22 +157,27 @@ def test_what_is_sent_before_the_load_is_in_its_bytes_and_in_no_figure(audience:
 @pytest.mark.calm
 def test_members_of_the_client_in_python_send_before_the_last_one_connects() -> None:
     """One that waits to be accepted fills the queue; the SYN of the next one is repeated after a second. SYNs that are
-    repeated in the same moment all come before the queue is full: then all are connected at once, and are silent."""
+    repeated in the same moment all come before the queue is full: then all are connected at once, and are silent; or
+    the queue drops the last ACK of one (Linux then forgets it), whom no message reaches, and the others wait for it."""
     client = find_by_name(discover(kind="client"), "asyncio", "client")
     least_messages = DEPTH * 100
     command = [*client.command, *CHAT, *SHORT, "-c", "4", "--depth", str(DEPTH), "--start", "at-once"]
 
-    def talk() -> tuple[OneThreadRoom, subprocess.CompletedProcess[str]]:
+    def talk() -> tuple[OneThreadRoom, str]:
         with room(backlog=0, waits_for=least_messages) as made:
-            return made, subprocess.run(
-                [*command, made.url], capture_output=True, text=True, check=False, timeout=PATIENCE_S
-            )
+            try:
+                done = subprocess.run(
+                    [*command, made.url], capture_output=True, text=True, check=False, timeout=PATIENCE_S / 3
+                )
+            except subprocess.TimeoutExpired:
+                return made, ""
+            return made, done.stdout
 
-    made, done = talk()
+    made, printed = talk()
     for _ in range(MOST_TRIES):
-        if made.said_before(2) < least_messages:
-            made, done = talk()
-    result = msgspec.json.decode(done.stdout, type=LoadResult)
+        if not printed or made.said_before(2) < least_messages:
+            made, printed = talk()
+    result = msgspec.json.decode(printed, type=LoadResult)
     assert (result.plan.start, result.connections.established) == ("at-once", 4)
     assert made.said_before(2) >= least_messages
     assert failed(result, "verification", "bytes", "connections") == []
