@@ -158,7 +158,7 @@ def test_what_is_sent_before_the_load_is_in_its_bytes_and_in_no_figure(audience:
 def test_members_of_the_client_in_python_send_before_the_last_one_connects() -> None:
     """One that waits to be accepted fills the queue; the SYN of the next one is repeated after a second. SYNs that are
     repeated in the same moment all come before the queue is full: then all are connected at once, and are silent; or
-    the queue drops the last ACK of one (Linux then forgets it), whom no message reaches, and the others wait for it."""
+    the queue drops the last ACK of one (Linux then forgets it), which no message reaches, and all wait for it."""
     client = find_by_name(discover(kind="client"), "asyncio", "client")
     least_messages = DEPTH * 100
     command = [*client.command, *CHAT, *SHORT, "-c", "4", "--depth", str(DEPTH), "--start", "at-once"]
