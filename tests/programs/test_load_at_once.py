@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import selectors
 import socket
-import statistics
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
@@ -214,5 +213,6 @@ def test_a_lock_that_is_held_while_sending_keeps_clients_of_a_burst_out() -> Non
     """The accepting thread waits for it, while the burst overflows the queue; the snapshot lets it go at once."""
     servers = ("threads-global-lock", "threads-snapshot")
     rounds = [[share_connected(server) for server in servers] for _ in range(ROUNDS)]
-    lock, snapshot = map(statistics.median, zip(*rounds, strict=True))
+    # The machine's own pauses only keep more of them out: each server's calmest round is compared.
+    lock, snapshot = map(max, zip(*rounds, strict=True))
     assert lock < 0.75 * snapshot, rounds
