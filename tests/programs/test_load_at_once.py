@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import selectors
 import socket
+import statistics
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
@@ -192,7 +193,7 @@ def test_the_summary_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     assert "which send as soon as they are connected" in capfd.readouterr().out
 
 
-ROOM_OF, BACKLOG, ROUNDS = 400, 10, 5
+ROOM_OF, BACKLOG, ROUNDS = 400, 10, 12
 BRIEF = ("--warmup", "0", "--duration", "10ms", "--timeout", "100ms", "--connect-timeout", "300ms", "--json", "-")
 """Messages after the burst are not looked at."""
 
@@ -212,7 +213,7 @@ def share_connected(server: str) -> float:
 def test_a_lock_that_is_held_while_sending_keeps_clients_of_a_burst_out() -> None:
     """The accepting thread waits for it, while the burst overflows the queue; the snapshot lets it go at once."""
     servers = ("threads-global-lock", "threads-snapshot")
+    # A busy machine's pauses keep others out, too: a round says little alone.
     rounds = [[share_connected(server) for server in servers] for _ in range(ROUNDS)]
-    # The machine's own pauses only keep more of them out: each server's calmest round is compared.
-    lock, snapshot = map(max, zip(*rounds, strict=True))
-    assert lock < 0.75 * snapshot, rounds
+    lock, snapshot = map(statistics.mean, zip(*rounds, strict=True))
+    assert lock < 0.8 * snapshot, rounds
