@@ -210,10 +210,11 @@ def share_connected(server: str) -> float:
 
 
 @pytest.mark.quiet
+@pytest.mark.costly
 def test_a_lock_that_is_held_while_sending_keeps_clients_of_a_burst_out() -> None:
     """The accepting thread waits for it, while the burst overflows the queue; the snapshot lets it go at once."""
     servers = ("threads-global-lock", "threads-snapshot")
     # A busy machine's pauses keep others out, too: a round says little alone.
     rounds = [[share_connected(server) for server in servers] for _ in range(ROUNDS)]
     lock, snapshot = map(statistics.mean, zip(*rounds, strict=True))
-    assert lock < 0.8 * snapshot, rounds
+    assert lock < 0.75 * snapshot, rounds

@@ -94,6 +94,7 @@ def test_each_program_has_the_one_version(home: Path, wheel: ModuleType, netdyno
 
 
 @pytest.mark.long
+@pytest.mark.costly
 def test_it_runs_gates_and_reports_without_the_clone(home: Path, netdyno: Netdyno) -> None:
     done = netdyno("run", "web", "--server", SERVER, "--blocks", "1", *QUICK)
     assert done.returncode in {0, 1}, done.stderr  # a machine that is busy enough spoils every trial

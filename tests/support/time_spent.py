@@ -1,7 +1,6 @@
 """Where the time of the tests goes: the slowest groups in the summary, and a limit on the CPU of a single test.
 
-A limit on CPU says nothing about speed: a busy machine makes a test wait. But a core that shares its units with a
-neighbour's thread takes up to twice as long for the same work, so the limit is twice what the costliest tests took."""
+A limit on CPU says nothing about speed: a busy machine makes a test wait, and hardly makes it work more."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-MOST_CPU_S = 40.0
+MOST_CPU_S = 20.0
 """The limit of one test, with the programs that it started and that have ended."""
 MARK = f"costly: the test may take more than {MOST_CPU_S:g} s of CPU"
 GROUPS_SHOWN = 10
