@@ -84,7 +84,7 @@ def select_remaining(advise: Advise, part: ScenarioTrials) -> tuple[str, ...]:
     best = next(iter(first), None)
     worst = None if best is None else _compute_deficit_bound(best, rivals, family, direction, share)
     settled = _is_settled(kept, rivals, best, worst, read_margin(part.scenario))
-    return () if looks.ADVICE.has_ended([settled]) else tuple(left)
+    return () if settled else tuple(left)
 
 
 def _list_running(part: ScenarioTrials) -> tuple[str, ...]:

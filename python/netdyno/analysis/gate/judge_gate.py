@@ -88,9 +88,7 @@ def _may_change(gate: Gate, parts: Sequence[ScenarioTrials], lines: Sequence[Gat
         for part in parts
     )
     were_tried = all(_was_tried(part, name) for part in parts for name in names)
-    may_close = any(
-        not looks.GATE.has_ended([line.outcome != "open"]) and line.blocks < GATE_LOOKS[-1] for line in lines
-    )
+    may_close = any(line.outcome == "open" and line.blocks < GATE_LOOKS[-1] for line in lines)
     return were_tried and not have_failed and may_close
 
 

@@ -120,8 +120,7 @@ def _to_pairs(by_block: Mapping[int, float]) -> Pairs:
 def _is_over(point: LevelContrast, tried: int, bounds: Bounds) -> bool:
     """Whether a level is measured no more: its side is proven, it has all its blocks, or so many blocks gave no
     contrast that none is to be expected."""
-    has_ended = looks.FLIP.has_ended([point.side != 0])
-    return has_ended or tried >= bounds.most or (point.blocks == 0 and tried >= FEWEST_BLOCKS)
+    return point.side != 0 or tried >= bounds.most or (point.blocks == 0 and tried >= FEWEST_BLOCKS)
 
 
 def _find_crossing(bracket: Sequence[LevelContrast]) -> Crossing:
