@@ -33,28 +33,12 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings
+from netdyno.model.wrong_reply import WrongReply, WrongReplyError
 from netdyno.question.plan import explain_skip
 
 
 class ChangedReplyError(UserError):
     """The two servers of a gate answer a request differently, and the user requested that they do not."""
-
-
-class WrongReply(msgspec.Struct, frozen=True):
-    """The first requests to a server by its name, none of which had a right reply within `wait_s`."""
-
-    name: str
-    settings: Settings
-    load: LoadResult
-    wait_s: float
-
-
-class WrongReplyError(UserError):
-    """A server has no right reply to the first requests; present/prose/wrong_reply.py words what came."""
-
-    def __init__(self, wrong: WrongReply) -> None:
-        super().__init__(f"{wrong.name} has no right reply to the first requests")
-        self.wrong = wrong
 
 
 LEAST_WAIT_S, LONGEST_WAIT_S = 2.0, 5.0

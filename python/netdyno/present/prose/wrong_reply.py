@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 
 from netdyno.kit.errors import UserError
-from netdyno.measure.trial.first_requests import WrongReply, WrongReplyError
 from netdyno.model.load_result import FirstExchange, LoadResult
 from netdyno.model.options import Settings
+from netdyno.model.wrong_reply import WrongReply, WrongReplyError
 
 SHOWN = 80
 """The most characters of a message that are shown."""
